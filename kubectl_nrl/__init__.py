@@ -6,13 +6,15 @@ for anything else.
 
 from __future__ import annotations
 
+from typing import Any
+
 __version__ = "0.1.0"
 
 #: pluggy's project name, and the entry-point group in which plugins are found.
 PROJECT = "kubectl_nrl"
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> Any:
     """`kubectl_nrl.hookimpl`, made on first use: pluggy costs as much as a bare interpreter's start."""
     if name == "hookimpl":
         import pluggy

@@ -1,0 +1,420 @@
+"""What a plugin author imports: the frozen values a provider reads, and the base classes it fills in.
+
+A provider contributes data (patches, resources, problems) and never edits a manifest: core applies what it returns, so
+core can say for every rendered field who set it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from .errors import NrlError, Origin, PluginError, Problem
+from .facts import ClusterFacts
+
+if TYPE_CHECKING:
+    from .config import Config
+
+__all__ = [
+    "Capacity", "Check", "ClusterFacts", "ClusterReader", "CodeSource", "Connection", "Context", "DraDriver", "Group", "Kind",
+    "NrlError", "Origin", "Patch", "PluginError", "Policy", "Problem", "Profile", "Provider", "Reason", "Ref", "Resource",
+    "Role", "RunInfo", "Scheduler", "Section", "Staged", "State", "Submitter", "Target", "Traits", "User",
+]  # fmt: skip
+
+#: The life cycle a Plan is made for: an ephemeral RayJob, long-lived RayClusters, or this machine.
+Kind = Literal["RayJob", "RayCluster", "local"]
+
+
+@dataclass(frozen=True)
+class User:
+    """Who runs: `name` is a DNS label (`${user:}`), `raw` what the environment said; `generic` for root, ubuntu, ..."""
+
+    name: str
+    raw: str
+    generic: bool = False
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """The inputs of a Plan that differ from run to run: nothing else may."""
+
+    id: str
+    time: datetime
+    user: User
+
+    @property
+    def short(self) -> str:
+        """The piece of the id that goes into names: a generated id's last 4 characters, else 6 of its hash."""
+        import hashlib
+        import re
+
+        if re.fullmatch(r"\d{8}-\d{6}-[a-z0-9]{4}", self.id):
+            return self.id[-4:]
+        return hashlib.sha256(self.id.encode()).hexdigest()[:6]
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a patch applies to: an object's own manifest, or pod templates.
+
+    * `Target.object(kind, role)`: the rendered object of that kind. `Workload` means the role's top object (the RayJob or the
+      RayCluster); `RayCluster` means the cluster's spec wherever it stands (inside a RayJob it has no metadata).
+    * `Target.pods(role, which, group)`: pod templates of a role. `role=None` means every Ray role (never a Deployment);
+      a Deployment's pods are the role `deployments.<name>`. `group` is a worker group's name as written and means all its
+      segments.
+    """
+
+    scope: Literal["object", "pods"]
+    kind: str = ""
+    role: str | None = None
+    which: Literal["head", "workers", "all"] = "all"
+    group: str | None = None
+
+    @classmethod
+    def object(cls, kind: str, role: str | None = None) -> Target:
+        return cls("object", kind=kind, role=role)
+
+    @classmethod
+    def pods(
+        cls, role: str | None = None, which: Literal["head", "workers", "all"] = "all", group: str | None = None
+    ) -> Target:
+        return cls("pods", role=role, which=which, group=group)
+
+    def __str__(self) -> str:
+        words = [self.kind or self.which + " pods", f"of {self.role}" if self.role else "", self.group or ""]
+        return " ".join(w for w in words if w)
+
+
+@dataclass(frozen=True)
+class Patch:
+    """A partial manifest that is merged into each object or pod template the target names.
+
+    `merge` follows Kubernetes' strategic merge (lists of containers, env, volumes, ... are keyed); its reserved top key
+    `container: ray` is container 0 of the pod (the Ray container). For worker pods the further top key `group` merges into the
+    worker group beside its template (`rayStartParams`, ...); for head pods it merges into `headGroupSpec`.
+    `path` is the infra key that caused it (`workspace.pvcName`), shown by `check --explain`; `force` is for policies and the few
+    fields that the tool owns: a forced field beats what the user wrote.
+    """
+
+    target: Target
+    merge: Mapping[str, Any]
+    force: bool = False
+    path: str = ""
+
+
+@dataclass(frozen=True)
+class Ref:
+    """An object by name, in the Plan's namespace."""
+
+    api_version: str
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Resource:
+    """An object that must exist beside the workload.
+
+    Children (claims, ComputeDomains, ConfigMaps) have `wave` below 10 and exist before the workload (wave 10); `role` names whose
+    workload owns it. `await_refs` are objects that a controller makes from this one and that must exist before the workload is
+    created (the claim template of a ComputeDomain).
+    """
+
+    manifest: Mapping[str, Any]
+    wave: int = 0
+    role: str = "training"
+    await_refs: tuple[Ref, ...] = ()
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of preflight: what was looked at, whether it is right, and what to do when it is not.
+
+    `ok` is None when it could not be looked at (forbidden): that is a note, never a failure.
+    """
+
+    title: str
+    ok: bool | None
+    detail: str = ""
+    fix: str = ""
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why pods wait, as a scheduler or driver's own objects say it."""
+
+    subject: str
+    reason: str
+    message: str
+    heals: bool = True
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """What the cluster could give this workload now: counts of whole GPUs."""
+
+    free_gpus: int
+    total_gpus: int
+    detail: str = ""
+
+
+class ClusterReader(Protocol):
+    """The read-only view of a cluster that checks and reasons get. Both raise `ClusterError` when refused."""
+
+    def get(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> Mapping[str, Any] | None: ...
+
+    def list(
+        self, api_version: str, kind: str, namespace: str | None = None, *, label_selector: str = ""
+    ) -> Sequence[Mapping[str, Any]]: ...
+
+
+class Connection(Protocol):
+    """Where a run's Ray cluster is reached, whether behind the Kubernetes API or on this machine."""
+
+    namespace: str
+
+    @property
+    def jobs(self) -> Any:
+        """Ray's Jobs API of the run's cluster (`kubectl_nrl.ray_jobs.RayJobs`), connected on first use."""
+
+    @property
+    def cluster(self) -> Any:
+        """The Kubernetes API (`kubectl_nrl.cluster.Cluster`); on this machine there is none, and it raises."""
+
+
+@dataclass(frozen=True)
+class Staged:
+    """What a code source left on the cluster: the working directory Ray is told to use, if any."""
+
+    working_dir: str | None = None
+
+
+@dataclass(frozen=True)
+class State:
+    """A run's state in Ray's words (`PENDING`, `RUNNING`, `SUCCEEDED`, `FAILED`, `STOPPED`), or `UNKNOWN`."""
+
+    status: str
+    message: str = ""
+
+    @property
+    def final(self) -> bool:
+        return self.status in ("SUCCEEDED", "FAILED", "STOPPED")
+
+
+@dataclass(frozen=True)
+class Group:
+    """A worker group as written, before it is split into segments."""
+
+    name: str
+    replicas: int
+    gpus: int
+    segment_size: int | None
+    spec: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Role:
+    """One Ray cluster of the Plan. `object_name` is the RayJob's or RayCluster's name, `cluster` the name as written.
+
+    `spec` is what the user wrote as `kuberay.<role>.spec` (empty when the profile makes it), `written` says which.
+    """
+
+    name: str
+    cluster: str
+    object_name: str
+    written: bool
+    groups: tuple[Group, ...]
+    spec: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Context:
+    """All that a provider may read. Frozen: a provider answers with data.
+
+    `base` is each role's rendered manifest before any provider patched it; `rendered` (policies only) all objects as they
+    would be sent.
+    """
+
+    config: Config
+    kind: Kind
+    run: RunInfo
+    facts: ClusterFacts
+    namespace: str
+    profile: Profile
+    roles: Mapping[str, Role]
+    base: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    rendered: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def infra(self) -> Mapping[str, Any]:
+        """The infra file: defaults of the user and the profile below what the file says, interpolations resolved."""
+        return self.config.infra
+
+    def get(self, path: str, default: Any = None) -> Any:
+        """The infra value at a dotted path, or `default` where it is absent or null."""
+        value: Any = self.config.infra
+        for key in path.split("."):
+            if not isinstance(value, Mapping) or key not in value:
+                return default
+            value = value[key]
+        return default if value is None else value
+
+    def wrote(self, path: str) -> bool:
+        """Whether that infra key was written (by the user, their defaults, an override, or the profile's `defaults`)."""
+        missing = object()
+        return self.get(path, missing) is not missing
+
+
+def _no_limit(facts: ClusterFacts, submission_mode: str) -> int | None:
+    return None
+
+
+def _always(facts: ClusterFacts) -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What settles structure, which patches cannot; read before the Plan is built.
+
+    * `segments`: `split` makes worker groups of segmentSize replicas; `slices` leaves the group whole (Kueue's podset slices).
+    * `submission_modes`: KubeRay submission modes that work under it.
+    * `lifetime`: `rules` (KubeRay's deletionRules) or `shutdown` (shutdownAfterJobFinishes only).
+    * `keeps_head(facts)`: whether a head may outlive its workers (KAI evicts it before 0.17).
+    * `max_worker_groups(facts, submission_mode)`: a limit on groups after splitting, or None.
+    * `reserved_groups`: worker group names it cannot have.
+    * `gang`: schedules all pods or none, counted by minReplicas; then min = max = replicas.
+    * `uploads`: the code source sends files from this machine.
+    """
+
+    segments: Literal["split", "slices"] = "split"
+    submission_modes: tuple[str, ...] = ("HTTPMode", "K8sJobMode", "SidecarMode", "InteractiveMode")
+    lifetime: Literal["rules", "shutdown"] = "rules"
+    keeps_head: Callable[[ClusterFacts], bool] = _always
+    max_worker_groups: Callable[[ClusterFacts, str], int | None] = _no_limit
+    reserved_groups: frozenset[str] = frozenset()
+    gang: bool = False
+    uploads: bool = False
+
+
+class Provider:
+    """A named choice with do-nothing defaults. `name` is what a user writes; `summary` one line for `kubectl nrl plugins`."""
+
+    name: str = ""
+    summary: str = ""
+    traits: Traits = Traits()
+
+    def schema(self) -> dict[str, Any] | None:
+        """JSON Schema of the provider's own settings, merged into the infra schema; None when it has none.
+
+        For a section: of its top-level key. For a scheduler: an `if kind = name then ...` fragment's `then` part. For a policy: of
+        `policies.<name>`.
+        """
+        return None
+
+    def active(self, ctx: Context) -> bool:
+        """For providers chosen by what the files hold (sections, policies): whether it has anything to say."""
+        return True
+
+    def resources(self, ctx: Context) -> Iterable[Resource]:
+        """Objects that must exist beside the workloads."""
+        return ()
+
+    def patches(self, ctx: Context) -> Iterable[Patch]:
+        """Partial manifests, merged by core at the provider's rank."""
+        return ()
+
+    def problems(self, ctx: Context) -> Iterable[Problem]:
+        """What is wrong (error: refuses the Plan) or worth a word, knowable without a cluster."""
+        return ()
+
+    def checks(self, ctx: Context, cluster: ClusterReader) -> Iterable[Check]:
+        """Preflight on the live cluster, with a fix for each failure."""
+        return ()
+
+    def reasons(self, run: Mapping[str, Any], cluster: ClusterReader) -> Iterable[Reason]:
+        """Why the pods of a run (its RayJob or RayCluster object) wait."""
+        return ()
+
+    def drift_ignores(self) -> Iterable[str]:
+        """Dotted fields that others write after us (`spec.suspend`)."""
+        return ()
+
+    def capacity(self, ctx: Context, cluster: ClusterReader) -> Capacity | None:
+        """What the cluster could give now, or None when it cannot tell."""
+        return None
+
+
+class Profile(Provider):
+    """A hardware profile: data of the shape `schemas/profile.schema.json`, from YAML; most need no code."""
+
+    def __init__(self, data: Mapping[str, Any], source: str = "") -> None:
+        self.data = data
+        self.source = source
+        self.name = str(data.get("name", ""))
+        self.summary = str(data.get("summary", ""))
+
+    def get(self, path: str, default: Any = None) -> Any:
+        """The profile's value at a dotted path, or `default` where it is absent or null."""
+        value: Any = self.data
+        for key in path.split("."):
+            if not isinstance(value, Mapping) or key not in value:
+                return default
+            value = value[key]
+        return default if value is None else value
+
+
+class Scheduler(Provider):
+    """Chosen by `scheduler.kind`."""
+
+
+class DraDriver(Provider):
+    """Chosen by `dra: [...]`, the profile's `dra`, or claim names in a hand-written spec (`claim_name`)."""
+
+    #: The pod-level claim name by which a hand-written spec asks for this driver (`compute-domain-channel`).
+    claim_name: str = ""
+
+
+class Section(Provider):
+    """Owns a top-level infra key (its `name`), such as `networking`; active when that key is there."""
+
+    def active(self, ctx: Context) -> bool:
+        return ctx.wrote(self.name)
+
+
+class Policy(Provider):
+    """A site rule. All apply; patches of a policy are forced and see `ctx.rendered`, problems may refuse the Plan."""
+
+
+class CodeSource(Provider):
+    """Chosen by `launch.codeSource`: how the run's code gets to the pods."""
+
+    def working_dir(self, ctx: Context) -> str | None:
+        """The absolute directory on the pod in which the entrypoint runs; None for wherever Ray starts it."""
+        return None
+
+    def stage(self, run: RunInfo, connection: Connection) -> Staged:
+        """Send what must be sent before the job is submitted."""
+        return Staged()
+
+
+class Submitter(Provider):
+    """Chosen by the life cycle and `submit.submitter`: how the entrypoint reaches Ray."""
+
+    def refuses(self, code: CodeSource, ctx: Context) -> str | None:
+        """Why this submitter cannot run with that code source, asked while planning, before a GPU is held."""
+        return None
+
+    def state(self, run: RunInfo, connection: Connection) -> State:
+        raise NotImplementedError
+
+    def submit(self, run: RunInfo, connection: Connection) -> RunInfo:
+        raise NotImplementedError
+
+    def logs(self, run: RunInfo, connection: Connection, *, follow: bool, offset: int) -> Iterator[bytes]:
+        raise NotImplementedError
+
+    def stop(self, run: RunInfo, connection: Connection, *, force: bool = False) -> None:
+        raise NotImplementedError
