@@ -91,9 +91,10 @@ class Target:
 class Patch:
     """A partial manifest that is merged into each object or pod template the target names.
 
-    `merge` follows Kubernetes' strategic merge (lists of containers, env, volumes, ... are keyed); its reserved top key
-    `container: ray` is container 0 of the pod (the Ray container). For worker pods the further top key `group` merges into the
-    worker group beside its template (`rayStartParams`, ...); for head pods it merges into `headGroupSpec`.
+    `merge` follows Kubernetes' strategic merge (lists of containers, env, volumes, ... are keyed). For pods it is a partial pod
+    template (`metadata`, `spec`) with two reserved top keys: `container: {ray: {...}}` merges into container 0 (the Ray
+    container), whatever its name; `group: {...}` merges into the worker group beside its template (`rayStartParams`, ...), or
+    into `headGroupSpec` for head pods.
     `path` is the infra key that caused it (`workspace.pvcName`), shown by `check --explain`; `force` is for policies and the few
     fields that the tool owns: a forced field beats what the user wrote.
     """
