@@ -1,0 +1,135 @@
+"""containerd of the node: its own root, socket and settings beside whatever the machine runs, and the images in it.
+
+The root with the images is kept in the cache across clusters (importing 700 MB takes longer than all the rest of a warm
+start); the machine has one node at a time, so one containerd at a time uses it.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+from . import images, processes
+from .cache import cache_dir, say
+from .errors import ClusterError, checked
+from .machine import NETWORK, POD_RANGE, RUN
+from .state import State
+
+SOCKET = RUN / "containerd.sock"
+CNI_BIN = "/usr/lib/cni"
+
+
+def up(state: State) -> None:
+    """Start containerd and import the images that are absent or changed."""
+    config = state.write("containerd.toml", _config(state))
+    state.write("cni/10-bridge.conflist", json.dumps(_network(state)))
+    processes.start(state, "containerd", ["/usr/bin/containerd", "--config", config])
+    processes.wait_until(state, "containerd", _answers)
+    _forget_containers()
+    for image in (images.pause_image(), images.ray_image()):
+        ensure_image(state, image)
+
+
+def ensure_image(state: State, image: images.Image) -> None:
+    """Import an image unless containerd holds the very same one."""
+    wanted = image.id()
+    known = state.facts().get("images", {})
+    reference = f"docker.io/{image.name}"
+    listed = ctr("images", "list", "-q", f"name=={reference}").split()
+    if known.get(image.name) == wanted and listed:
+        return
+    if listed and _image_id(reference) == wanted:
+        state.record(images={**known, image.name: wanted})
+        return
+    say(f"importing {image.name}")
+    importing = subprocess.Popen(
+        [*_CTR, "images", "import", "--digests=false", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    assert importing.stdin and importing.stdout
+    try:
+        image.write(importing.stdin)
+        importing.stdin.close()
+    except BrokenPipeError:
+        pass  # its own words, below, say why
+    text = importing.stdout.read().decode(errors="replace")
+    if importing.wait():
+        raise ClusterError(f"containerd refuses the image {image.name}: {text.strip()}")
+    state.record(images={**known, image.name: wanted})
+
+
+def ctr(*args: str) -> str:
+    """Run containerd's own client in the kubelet's namespace."""
+    return checked([*_CTR, *args])
+
+
+_CTR = ("/usr/bin/ctr", f"--address={SOCKET}", "--namespace=k8s.io")
+
+
+def _answers() -> bool:
+    return subprocess.run([*_CTR, "version"], capture_output=True, check=False).returncode == 0
+
+
+def _image_id(reference: str) -> str:
+    """Return the config digest of an image that containerd holds, empty when it cannot be told."""
+    lines = ctr("images", "list", f"name=={reference}").splitlines()[1:]
+    if not lines:
+        return ""
+    manifest = json.loads(ctr("content", "get", lines[0].split()[2]))
+    return str(manifest.get("config", {}).get("digest", ""))
+
+
+def _forget_containers() -> None:
+    """Remove containers that an earlier node left in the kept root; none of them can still run."""
+    running = {line.split()[0] for line in ctr("tasks", "list").splitlines()[1:]}
+    for container in set(ctr("containers", "list", "-q").split()) - running:
+        ctr("containers", "delete", container)
+
+
+def _root() -> Path:
+    return cache_dir() / "containerd"
+
+
+def drop_images() -> None:
+    """Remove the kept root, images and all."""
+    shutil.rmtree(_root(), ignore_errors=True)
+
+
+def _config(state: State) -> str:
+    # restrict_oom_score_adj: without CAP_SYS_RESOURCE every sandbox dies ("can't get final child's PID from pipe")
+    return f"""version = 2
+root = "{_root()}"
+state = "{RUN}/containerd"
+[grpc]
+  address = "{SOCKET}"
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "docker.io/{images.PAUSE_IMAGE}"
+  restrict_oom_score_adj = true
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "{CNI_BIN}"
+    conf_dir = "{state.dir("cni")}"
+  [plugins."io.containerd.grpc.v1.cri".containerd]
+    snapshotter = "overlayfs"
+    default_runtime_name = "runc"
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+      runtime_type = "io.containerd.runc.v2"
+"""
+
+
+def _network(state: State) -> dict[str, object]:
+    bridge = {
+        "type": "bridge",
+        "bridge": "cni0",
+        "isGateway": True,
+        "ipMasq": True,
+        "hairpinMode": True,
+        "ipam": {
+            "type": "host-local",
+            "ranges": [[{"subnet": POD_RANGE}]],
+            "routes": [{"dst": "0.0.0.0/0"}],
+            "dataDir": str(state.dir("cni-addresses")),
+        },
+    }
+    plugins = [bridge, {"type": "portmap", "capabilities": {"portMappings": True}}]
+    return {"cniVersion": "0.4.0", "name": NETWORK, "plugins": plugins}

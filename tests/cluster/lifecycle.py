@@ -1,0 +1,68 @@
+"""A cluster up and down, whole: which pieces each depth has, in which order.
+
+Both directions may be repeated and may follow a kill at any point: `up` starts what is absent, `down` removes what is there.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from pathlib import Path
+
+from . import control_plane, fake_nodes, go_builds, kuberay, machine, node, processes
+from .cache import locked, say
+from .state import State
+
+OUR_CRDS = Path(__file__).resolve().parent / "crds"
+
+
+def up(state: State, *, with_kuberay: bool = True) -> None:
+    """Bring a cluster up to its depth; returns when it can be used."""
+    started = time.monotonic()
+    with locked(state.root.with_name(state.root.name + ".lock")):
+        if not processes.names(state):
+            shutil.rmtree(state.logs, ignore_errors=True)  # of the cluster before this one
+        if state.depth == "node":
+            node.prepare(state)
+        control_plane.up(state)
+        control_plane.create_missing(state, go_builds.kuberay_crds(), OUR_CRDS)
+        if state.depth == "kwok":
+            fake_nodes.up(state)
+        if state.depth == "node":
+            node.up(state)
+        if state.depth != "api":
+            kuberay.up(state) if with_kuberay else kuberay.down(state)
+    say(f"{state.depth} depth is up after {time.monotonic() - started:.1f} s")
+
+
+def down(state: State) -> None:
+    """Stop everything and remove the state but the logs; does nothing to a cluster that is not there."""
+    with locked(state.root.with_name(state.root.name + ".lock")):
+        for name in reversed(processes.names(state)):
+            # The kubelet would restart what is killed below it, and the data are thrown away: no need for grace.
+            processes.stop(state, name, grace=5.0)
+        if state.depth == "node":
+            machine.clean(state)
+        if state.root.exists():
+            for path in state.root.iterdir():
+                if path.name == "logs":
+                    continue
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+def is_up(state: State) -> bool:
+    """Tell whether every process that was started still runs."""
+    started = processes.names(state)
+    return bool(started) and all(processes.running(state, name) for name in started)
+
+
+def build_everything() -> None:
+    """Build every cached piece now, so that a later `up` is a warm one."""
+    for piece in (go_builds.kubernetes, go_builds.kuberay_operator, go_builds.kuberay_crds, go_builds.coredns, go_builds.pause):
+        piece()
+    if os.geteuid() == 0:
+        from . import images
+
+        images.pause_image()
+        images.ray_image()

@@ -1,0 +1,3 @@
+module kubectl-nrl.test/pause
+
+go 1.24
