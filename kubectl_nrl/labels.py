@@ -1,0 +1,59 @@
+"""Names of the labels and annotations that tie objects on a cluster to a run and to its owner, and how they are read back.
+
+Upstream's owner label is written and honoured beside ours, so that either tool's guard protects the other's runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .api import User
+
+MANAGED = "kubectl-nrl/managed"
+OWNER = "kubectl-nrl/owner"
+CLUSTER = "kubectl-nrl/cluster"
+RUN = "kubectl-nrl/run"
+UPSTREAM_OWNER = "nrl-k8s/owner"
+#: The user's name as the environment said it: two names that map to one label are told apart by it.
+RAW_USER = "kubectl-nrl/user"
+LAST_APPLIED = "kubectl-nrl/last-applied"
+#: The run's wandb page, written on its RayJob once the driver's log named it.
+WANDB = "kubectl-nrl/wandb-url"
+
+#: KubeRay's own pod labels (ray-operator/controllers/ray/utils/constant.go).
+RAY_CLUSTER = "ray.io/cluster"
+RAY_NODE_TYPE = "ray.io/node-type"
+RAY_GROUP = "ray.io/group"
+
+
+def labels_of(obj: Mapping[str, Any]) -> Mapping[str, str]:
+    return obj.get("metadata", {}).get("labels") or {}
+
+
+def annotations_of(obj: Mapping[str, Any]) -> Mapping[str, str]:
+    return obj.get("metadata", {}).get("annotations") or {}
+
+
+@dataclass(frozen=True)
+class Ownership:
+    """Whose an object is: `owner` as its labels say (empty: nobody's), `mine` when that is the asking user."""
+
+    owner: str
+    mine: bool
+
+    @property
+    def words(self) -> str:
+        """The owner, for a message."""
+        return f'"{self.owner}"' if self.owner else "nobody (it has no owner label)"
+
+
+def ownership(obj: Mapping[str, Any], user: User) -> Ownership:
+    """Read the owner from our label, else upstream's; a differing raw name beside an equal label is another person."""
+    labels = labels_of(obj)
+    owner = labels.get(OWNER) or labels.get(UPSTREAM_OWNER) or ""
+    raw = annotations_of(obj).get(RAW_USER, "")
+    if owner == user.name and raw and raw != user.raw:
+        return Ownership(raw, False)
+    return Ownership(owner, owner == user.name)
