@@ -1,0 +1,137 @@
+"""The launch script that runs an entrypoint, and the one safe line in which it reaches Ray.
+
+The line is a single quoted word without `$`, backticks, double quotes or backslashes, because KubeRay's submission modes paste it into
+different shells (dash on the head, bash in a submitter that joins the words again): so newlines, quotes and `${}` of the entrypoint
+mean the same on every path.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import re
+import shlex
+from collections.abc import Mapping
+
+#: The longest encoded line: one argument of a Linux process ends at 128 KiB.
+LINE_MAX = 96 * 1024
+
+#: Where the ConfigMap with a script too long for a line is mounted.
+MOUNT = "/etc/kubectl-nrl"
+MOUNTED_SCRIPT = "launch.sh.gz"
+
+#: Exit status of a line whose script could not be unpacked (no base64 or gzip in the image).
+NOT_UNPACKED = 97
+
+_LINE = re.compile(r"sh -c ': nrl [^;]*; \(echo ([A-Za-z0-9+/=]+) \| base64 -d \| gzip -dc; echo exit 97\) \| sh'")
+
+
+def launch_script(
+    entrypoint: str,
+    *,
+    run_id: str,
+    recipe: str,
+    env: Mapping[str, str] | None = None,
+    working_dir: str | None = None,
+    log_file: str | None = None,
+) -> str:
+    """The POSIX shell script that runs `entrypoint` under `bash -o pipefail` with its recipe and environment.
+
+    `recipe` is the composed recipe's YAML, which `NRL_RECIPE` points at; `log_file` an absolute path that gets a copy of the output.
+    The script's exit status is the entrypoint's.
+    """
+    text = entrypoint.replace("\r\n", "\n").replace("\r", "\n")
+    parts = [
+        f"# kubectl nrl: launches run {run_id}",
+        'nrl_dir=$(mktemp -d "${TMPDIR:-/tmp}/nrl-XXXXXXXX") || exit 1',
+        _file("recipe.yaml", recipe),
+        _file("entrypoint.sh", text),
+        f"export NRL_K8S_RUN_ID={shlex.quote(run_id)}",
+        f'export RAY_JOB_SUBMISSION_ID="${{RAY_JOB_SUBMISSION_ID:-{run_id}}}"',
+        'export NRL_RECIPE="$nrl_dir/recipe.yaml"',
+        *(f"export {name}={shlex.quote(value)}" for name, value in (env or {}).items()),
+    ]
+    if working_dir is not None:
+        parts.append(_enter(working_dir))
+    parts += [_shell(text), _run(log_file), 'rm -rf "$nrl_dir"', 'exit "$nrl_status"', ""]
+    return "\n".join(parts)
+
+
+def encoded_line(run_id: str, script: str) -> str:
+    """The script as one line that every shell and submission mode passes on unchanged."""
+    packed = pack(script)
+    return f"sh -c ': nrl {run_id}; (echo {base64.b64encode(packed).decode()} | base64 -d | gzip -dc; echo exit 97) | sh'"
+
+
+def mounted_line(run_id: str) -> str:
+    """The line for a script that is too long for one, mounted from a ConfigMap at `MOUNT`."""
+    return f"sh -c ': nrl {run_id}; (gzip -dc {MOUNT}/{MOUNTED_SCRIPT}; echo exit 97) | sh'"
+
+
+def decode(line: str) -> str | None:
+    """The script inside an encoded line; None when the text is no such line."""
+    found = _LINE.fullmatch(line.strip())
+    if not found:
+        return None
+    return gzip.decompress(base64.b64decode(found[1])).decode()
+
+
+def pack(script: str) -> bytes:
+    """The script compressed, the same bytes for the same text (no time in the header)."""
+    return gzip.compress(script.encode(), 9, mtime=0)
+
+
+def _file(name: str, text: str) -> str:
+    """Shell that writes `text` to a file of the run's directory; the here-document's end cannot occur in the text."""
+    body = text if text.endswith("\n") else text + "\n"
+    end = f"NRL_{hashlib.sha256(body.encode()).hexdigest()[:16]}"
+    return f"cat >\"$nrl_dir/{name}\" <<'{end}'\n{body}{end}"
+
+
+def _enter(path: str) -> str:
+    where = shlex.quote(path)
+    said = shlex.quote(f"kubectl nrl: the working directory {path} (launch.codePath) does not exist in this container")
+    return f"cd {where} 2>/dev/null || {{ echo {said} >&2; rm -rf \"$nrl_dir\"; exit 1; }}"
+
+
+def _shell(entrypoint: str) -> str:
+    warn = ""
+    if "|" in entrypoint:
+        warn = "\n  echo 'kubectl nrl: this image has no bash, so a failure before a | in the entrypoint goes unseen' >&2"
+    return (
+        "if command -v bash >/dev/null 2>&1; then\n"
+        '  set -- bash -o pipefail "$nrl_dir/entrypoint.sh"\n'
+        "else\n"
+        f'  set -- sh "$nrl_dir/entrypoint.sh"{warn}\n'
+        "fi"
+    )
+
+
+def _run(log_file: str | None) -> str:
+    """Shell that runs `"$@"`; with a log file its output also goes there, and a log that cannot be written stops nothing.
+
+    `tee` outlives a stop signal to write the last lines, but not by more than ten seconds a background child that keeps the pipe open.
+    """
+    plain = '"$@" </dev/null\nnrl_status=$?'
+    if log_file is None:
+        return plain
+    log = shlex.quote(log_file)
+    folder = shlex.quote(log_file.rsplit("/", 1)[0] or "/")
+    said = shlex.quote(f"kubectl nrl: cannot write {log_file}; the log is on the head pod only")
+    return f"""\
+if mkdir -p {folder} 2>/dev/null && (: >>{log}) 2>/dev/null && mkfifo "$nrl_dir/log"; then
+  (trap '' TERM INT; exec tee -a {log} <"$nrl_dir/log") &
+  nrl_tee=$!
+  "$@" </dev/null >"$nrl_dir/log" 2>&1
+  nrl_status=$?
+  nrl_wait=0
+  while kill -0 "$nrl_tee" 2>/dev/null && [ "$nrl_wait" -lt 100 ]; do
+    sleep 0.1
+    nrl_wait=$((nrl_wait + 1))
+  done
+  kill -KILL "$nrl_tee" 2>/dev/null
+else
+  echo {said} >&2
+  {plain.replace(chr(10), chr(10) + "  ")}
+fi"""
