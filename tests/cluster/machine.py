@@ -102,6 +102,7 @@ def clean(state: State) -> None:
     for link in Path("/var/log/containers").glob("*.log"):
         if link.is_symlink() and os.readlink(link).startswith(str(POD_LOGS)):
             link.unlink()
+    _remove_cgroups()
     if owner["boot"] == processes.boot_id():
         _FORWARD.write_text(owner["ip_forward"])
     for directory in (VAR, RUN):
@@ -177,6 +178,16 @@ def _unmount_below(*roots: Path) -> None:
 
 def _unmount(path: Path) -> None:
     subprocess.run(["umount", "--lazy", path], capture_output=True, check=False)
+
+
+def _remove_cgroups() -> None:
+    """Remove the kubelet's control groups, in every hierarchy; they are empty once the containers are gone."""
+    for top in [*Path("/sys/fs/cgroup").glob("kubepods"), *Path("/sys/fs/cgroup").glob("*/kubepods")]:
+        for directory, _, _ in os.walk(top, topdown=False):
+            try:
+                os.rmdir(directory)
+            except OSError:
+                pass  # a container that was killed a moment ago; an empty group harms nobody
 
 
 def _remove_rules() -> None:
