@@ -36,7 +36,7 @@ hookspec = pluggy.HookspecMarker(PROJECT)
 
 @hookspec
 def nrl_commands() -> Iterable[tuple[str, str, str]]:
-    """Yield verbs: (name, one-line summary, `package.module` with `add_arguments(parser)` and `handle(args)`).
+    """Yield verbs: (name, one-line summary, `package.module` with `add_arguments(parser)` and `handle(args, session)`).
 
     When: the command line is parsed. A name that is built in already is refused.
     """

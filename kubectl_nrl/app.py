@@ -1,0 +1,254 @@
+"""The program: the table of verbs, the way from argv to a handler, and from an error to an exit code.
+
+The verbs stand in a static table, so that `--help` imports no command; plugins' verbs are looked for only when there
+is a plugin that is not built in.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from importlib import import_module
+from typing import TYPE_CHECKING, NoReturn
+
+from .commands.session import Session, now
+from .errors import ExitCode, NrlError, PluginError, UsageError
+from .output import Output
+from .parser import FORMATS, PROG, Parser, add_globals, did_you_mean, split_verb
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+
+@dataclass(frozen=True)
+class Verb:
+    """A row of the table. The module has `add_arguments(parser)`, `handle(args, session)` and, if it likes, `EXAMPLES`.
+
+    `plugin` is the label of the plugin that brought it; a hidden verb is an alias that the help leaves out.
+    """
+
+    name: str
+    summary: str
+    module: str
+    plugin: str = ""
+    hidden: bool = False
+
+
+VERBS: Mapping[str, Verb] = {
+    verb.name: verb
+    for verb in (
+        Verb("check", "everything that can be known of a run without a cluster", "kubectl_nrl.commands.check"),
+        Verb("run", "launch a recipe and follow it to its end", "kubectl_nrl.commands.run"),
+        Verb("job", "logs of a run, or stop it", "kubectl_nrl.commands.job"),
+        Verb("runs", "my runs in this namespace, running and past", "kubectl_nrl.commands.runs"),
+        Verb("plugins", "what is loaded, from where, what it provides, what is broken", "kubectl_nrl.commands.plugins"),
+        Verb("completion", "print the completion script of a shell", "kubectl_nrl.commands.completion"),
+        Verb("version", "print the version", "kubectl_nrl.commands.version"),
+        Verb("validate", "another word for check", "kubectl_nrl.commands.check", hidden=True),
+    )
+}
+
+_NOTE = """\
+kubectl passes no flag written before "nrl" to a plugin:
+write `kubectl nrl -n rl run ...`, not `kubectl -n rl nrl run ...`.
+`kubectl nrl VERB --help` shows a verb's flags and examples."""
+
+
+def entry() -> NoReturn:
+    """The console script. A reader that went away (`| head -1`) is no error."""
+    try:
+        code = main(sys.argv[1:])
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = _reader_gone()
+    except ValueError:
+        # stdout was closed before the start (`>&-`): there is nobody to tell.
+        code = ExitCode.FAILED
+    sys.exit(code)
+
+
+def main(
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str] | None = None,
+    clock: Callable[[], datetime] | None = None,
+) -> int:
+    """Run one command line and return its exit code. Raises nothing but `BrokenPipeError`.
+
+    `env` stands for the process's environment in everything the program decides by it; `clock` gives a run its time.
+    """
+    env = os.environ if env is None else env
+    session = Session(Output(env=env), env=env, clock=clock or now)
+    try:
+        return int(_dispatch(list(argv), session))
+    except NrlError as error:
+        _explain(error, session)
+        session.output.failure(error)
+        if isinstance(error, PluginError) and session.strict_plugins:
+            _print_traceback(error, session.output)
+        return int(error.exit_code)
+    except SystemExit as end:
+        # argparse ends `--help` so.
+        return end.code if isinstance(end.code, int) else 0
+    except KeyboardInterrupt:
+        return int(ExitCode.INTERRUPTED)
+    except BrokenPipeError:
+        raise
+    except RecursionError as error:
+        return _bug(error, argv, session)
+    except Exception as error:
+        return _bug(error, argv, session)
+
+
+def top_parser(verbs: Mapping[str, Verb]) -> Parser:
+    """The parser of the words before the verb; its help lists the verbs."""
+    width = max(len(name) for name in verbs)
+    lines = [
+        f"  {verb.name:<{width}}  {verb.summary}{f'  [{verb.plugin}]' if verb.plugin else ''}"
+        for verb in verbs.values()
+        if not verb.hidden
+    ]
+    parser = Parser(PROG, usage=f"{PROG} [FLAGS] VERB ...")
+    parser.description = "Launch NeMo-RL recipes on Kubernetes.\n\nverbs:\n" + "\n".join(lines)
+    parser.epilog = _NOTE
+    add_globals(parser, default=None)
+    parser.add_argument("--version", action="store_true", help="print the version")
+    return parser
+
+
+def verb_parser(verb: Verb) -> tuple[Parser, ModuleType]:
+    """A verb's own parser, and its module."""
+    module = import_module(verb.module)
+    parser = Parser(f"{PROG} {verb.name}", verb.summary, getattr(module, "EXAMPLES", ""))
+    module.add_arguments(parser)
+    add_globals(parser)
+    return parser, module
+
+
+def all_verbs(session: Session) -> dict[str, Verb]:
+    """Built-in verbs and those of plugins. Raises `PluginError` when a plugin takes a built-in name."""
+    from .plugin_scan import external
+
+    verbs = dict(VERBS)
+    if session.manager_loaded or external(session.plugins, session.env):
+        for name, (summary, module, plugin) in session.manager.commands().items():
+            if name in verbs:
+                raise PluginError(f'plugin "{plugin}" brings the verb "{name}", which is built in')
+            verbs[name] = Verb(name, summary, module, plugin)
+    return verbs
+
+
+def _dispatch(argv: list[str], session: Session) -> int:
+    top = top_parser(VERBS)
+    before, name, rest = split_verb(argv, top)
+    wants_help = name is None or any(word in ("-h", "--help") for word in before)
+    if wants_help:
+        before = [word for word in before if word not in ("-h", "--help")]
+    args = argparse.Namespace()
+    top.parse_words(before, args)
+    if name is None and args.version:
+        name, wants_help = "version", False
+    if name is None or (wants_help and name == "help"):
+        return _help(args, session)
+    if name == "help":
+        name, rest = (rest[0], ["--help"]) if rest else (None, [])
+        if name is None:
+            return _help(args, session)
+    elif wants_help:
+        rest = [*rest, "--help"]
+    # The flags after the verb may name plugins, and a plugin may bring the verb: those given before it count here.
+    _apply(args, session)
+    parser, module = verb_parser(_find(name, session))
+    parser.parse_words(rest, args)
+    if args.output not in FORMATS and not getattr(module, "WRITES_FILES", False):
+        raise UsageError(f'-o "{args.output}": {" or ".join(FORMATS)} (only check writes a file)')
+    _apply(args, session)
+    return int(module.handle(args, session))
+
+
+def _find(name: str, session: Session) -> Verb:
+    verb = VERBS.get(name)
+    if verb is not None:
+        return verb
+    verbs = all_verbs(session)
+    if name in verbs:
+        return verbs[name]
+    visible = [v.name for v in verbs.values() if not v.hidden]
+    raise UsageError(f'no verb "{name}"{did_you_mean(name, visible)}', f"{PROG} --help")
+
+
+def _help(args: argparse.Namespace, session: Session) -> int:
+    _apply(args, session)
+    session.output.line(top_parser(all_verbs(session)).format_help())
+    return ExitCode.OK
+
+
+def _apply(args: argparse.Namespace, session: Session) -> None:
+    """Hand the global flags to the session."""
+    from .plugin_scan import check_files
+
+    if args.output in FORMATS:
+        session.output.format = args.output
+    session.output.configure(verbose=args.verbose, quiet=args.quiet, color=False if args.no_color else None)
+    session.namespace, session.context, session.kubeconfig = args.namespace, args.context, args.kubeconfig
+    if args.plugins != list(session.plugins):
+        check_files(args.plugins)
+        session.use_plugins(args.plugins)
+    session.strict_plugins = args.strict_plugins
+
+
+def _explain(error: NrlError, session: Session) -> None:
+    """Ask plugins for a hint where there is none; nothing that goes wrong here may hide the error."""
+    if error.hint:
+        return
+    from .plugin_scan import external
+
+    try:
+        if session.manager_loaded or external(session.plugins, session.env):
+            error.hint = session.manager.explain(error)
+    except NrlError:
+        return
+
+
+def _bug(error: BaseException, argv: Sequence[str], session: Session) -> int:
+    """An unexpected exception: its traceback goes into a file that only this user can read."""
+    import platform
+    import tempfile
+    import traceback
+
+    from . import __version__
+    from .output import redact, secrets_of
+
+    # The arguments are left out: an override may hold what nobody should mail around.
+    text = f"kubectl-nrl {__version__}, Python {platform.python_version()}, verb {argv[0] if argv else '-'}\n"
+    text += "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    place = ""
+    try:
+        handle, place = tempfile.mkstemp(prefix="kubectl-nrl-", suffix=".traceback.txt")
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(redact(text, secrets_of(session.env)))
+    except OSError:
+        place = ""
+    where = f"please report it with {place}" if place else "its traceback could not be written"
+    bug = NrlError(f"unexpected {type(error).__name__}: {error}; this is a bug, {where}", exit_code=ExitCode.BUG)
+    session.output.failure(bug)
+    return int(ExitCode.BUG)
+
+
+def _print_traceback(error: PluginError, output: Output) -> None:
+    import traceback
+
+    cause = error.__cause__
+    if cause is not None:
+        output.plain("".join(traceback.format_exception(type(cause), cause, cause.__traceback__)).rstrip())
+
+
+def _reader_gone() -> int:
+    """Point stdout at nothing, or the interpreter's own flush at exit would complain."""
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, sys.stdout.fileno())
+    return 128 + 13

@@ -1,0 +1,101 @@
+"""What a command gets beside its arguments: the printer, the plugins, the environment, the person, the clock.
+
+Plugins are loaded on first use, since most verbs need none; the clock and the environment are handed in, so that a
+test can fix them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import UsageError
+from ..output import Output
+
+if TYPE_CHECKING:
+    from ..api import RunInfo, User
+    from ..manager import Manager
+
+#: A run's id is a label value, a Ray submission id and a directory name: Ray hangs on others (a `/` leaves a phantom
+#: job).
+_RUN_ID = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+
+
+def now() -> datetime:
+    """The time of a run, with its zone."""
+    return datetime.now(timezone.utc)
+
+
+@dataclass
+class Session:
+    """One call of the program. `namespace`, `context` and `kubeconfig` are the flags', None when not given."""
+
+    output: Output
+    env: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    cwd: Path = field(default_factory=Path.cwd)
+    namespace: str | None = None
+    context: str | None = None
+    kubeconfig: str | None = None
+    plugins: Sequence[str] = ()
+    strict_plugins: bool = False
+    clock: Callable[[], datetime] = now
+    _manager: Manager | None = None
+
+    @property
+    def manager(self) -> Manager:
+        """The plugins, loaded on first use; broken ones are a line on stderr."""
+        if self._manager is None:
+            from ..manager import Manager
+
+            trace = self.env.get("KUBECTL_NRL_TRACE", "") not in ("", "0")
+            self._manager = Manager.load(
+                self.plugins,
+                self.env,
+                self.strict_plugins,
+                warn=self.output.warn,
+                trace=self.output.trace if trace else None,
+            )
+        return self._manager
+
+    def use_plugins(self, words: Sequence[str]) -> None:
+        """Set what -p says; plugins that were loaded by an earlier answer are loaded again."""
+        self.plugins = list(words)
+        self._manager = None
+
+    @property
+    def manager_loaded(self) -> bool:
+        return self._manager is not None
+
+    @property
+    def user(self) -> User:
+        """The person, as `${user:}` names them."""
+        from ..config import current_user
+
+        return current_user(self.env)
+
+    def new_run(self, run_id: str | None = None) -> RunInfo:
+        """The inputs of a Plan that differ from run to run. Raises `UsageError` for an id that no label holds."""
+        from ..api import RunInfo
+
+        time = self.clock()
+        if run_id is None:
+            run_id = f"{time.astimezone(timezone.utc):%Y%m%d-%H%M%S}-{_suffix()}"
+        elif not _RUN_ID.fullmatch(run_id):
+            raise UsageError(
+                f'--run-id "{run_id}" may contain only letters, digits, ".", "_" and "-", must begin and end with a '
+                "letter or digit, and has at most 63 characters",
+                "leave --run-id out for a generated one",
+            )
+        return RunInfo(run_id, time, self.user)
+
+
+def _suffix() -> str:
+    """Four characters that tell runs of one second apart; no vowels, so that none is a word."""
+    import secrets
+
+    return "".join(secrets.choice("bcdfghjkmnpqrstvwxz23456789") for _ in range(4))

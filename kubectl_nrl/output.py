@@ -1,0 +1,231 @@
+"""The only module that prints: results as text, JSON or YAML on stdout, everything else on stderr, secrets redacted.
+
+Streams are looked up when something is printed, not when the object is made, so that a test (or a caller that redirects
+`sys.stdout`) sees what a terminal would.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol, TextIO
+
+from .errors import ConfigError, NrlError, Problem
+
+#: Names whose values are credentials (design: *_TOKEN, *_API_KEY, *_SECRET, *_PASSWORD and their kin).
+CREDENTIAL_NAME = re.compile(
+    r"(?:^|[_-])(?:TOKEN|API_?KEY|SECRET|SECRET_KEY|SECRET_ACCESS_KEY|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE
+)
+
+#: `NAME=value` and `NAME: value` in running text, where NAME is written as environment variables are.
+_ASSIGNMENT = re.compile(r"\b([A-Z][A-Z0-9_]*)(\s*[=:]\s*)(\"[^\"\n]+\"|'[^'\n]+'|[^\s,;\"'{}\[\]]+)")
+
+REDACTED = "***"
+
+_COLOURS = {"red": "31", "yellow": "33", "green": "32", "cyan": "36", "bold": "1", "dim": "2"}
+
+
+class Result(Protocol):
+    """What a command hands back: `schema` names the file under schemas/results that describes `data()`."""
+
+    schema: str
+
+    def text(self) -> str: ...
+
+    def data(self) -> Any: ...
+
+
+def is_credential(name: str, value: object) -> bool:
+    """Whether a literal under that name is a secret; empty, numeric and boolean values are none."""
+    if not isinstance(value, str) or not CREDENTIAL_NAME.search(name):
+        return False
+    word = value.strip().strip("\"'")
+    return bool(word) and word.lower() not in ("true", "false", "null", "none") and not re.fullmatch(r"[\d.]+", word)
+
+
+def secrets_of(env: Mapping[str, str]) -> tuple[str, ...]:
+    """Secret values in an environment, longest first. Values under 8 characters would redact ordinary words."""
+    found = {value for name, value in env.items() if len(value) >= 8 and is_credential(name, value)}
+    return tuple(sorted(found, key=len, reverse=True))
+
+
+def redact(text: str, secrets: Iterable[str] = ()) -> str:
+    """The text without the secrets given and without literals that stand under a credential's name."""
+    for secret in secrets:
+        text = text.replace(secret, REDACTED)
+
+    def hide(match: re.Match[str]) -> str:
+        name, sign, value = match.groups()
+        reference = value.startswith(("$", '"$', "'$"))
+        return match.group() if reference or not is_credential(name, value) else f"{name}{sign}{REDACTED}"
+
+    return _ASSIGNMENT.sub(hide, text)
+
+
+class Output:
+    """Where a command's words go. `format` is text, json or yaml; `wrote` says whether stdout has got anything."""
+
+    def __init__(
+        self,
+        format: str = "text",
+        *,
+        verbose: bool = False,
+        quiet: bool = False,
+        color: bool | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        self.format = format
+        self.verbose = verbose
+        self.quiet = quiet
+        self.wrote = False
+        self._env = os.environ if env is None else env
+        self._color = color
+        self._secrets = secrets_of(self._env)
+
+    def configure(self, *, verbose: bool, quiet: bool, color: bool | None) -> None:
+        """Take what the flags say, once they are parsed."""
+        self.verbose, self.quiet, self._color = verbose, quiet, color
+
+    def result(self, result: Result) -> None:
+        """Print a command's result in the form asked for."""
+        self.line(render(result, self.format))
+
+    def line(self, text: str) -> None:
+        """A line (or several) of data."""
+        self.wrote = True
+        _write(sys.stdout, redact(text, self._secrets).rstrip("\n") + "\n")
+
+    def bytes(self, data: bytes) -> None:
+        """Bytes of a job's log, as they are but for secrets of this environment."""
+        self.wrote = True
+        for secret in self._secrets:
+            data = data.replace(secret.encode(), REDACTED.encode())
+        sys.stdout.flush()
+        raw = getattr(sys.stdout, "buffer", None)
+        if raw is None:
+            sys.stdout.write(data.decode("utf-8", "replace"))
+        else:
+            raw.write(data)
+            raw.flush()
+
+    def note(self, text: str) -> None:
+        if not self.quiet:
+            self._say("note", text, "cyan")
+
+    def progress(self, text: str) -> None:
+        """One line per change while waiting; without a prefix, and not with -q."""
+        if not self.quiet:
+            self._tell(text)
+
+    def plain(self, text: str) -> None:
+        """A block for people, on stderr, whatever -q says."""
+        self._tell(text)
+
+    def debug(self, text: str) -> None:
+        """API calls and the like, with -v only."""
+        if self.verbose:
+            self._tell(self.style(text, "dim"))
+
+    def trace(self, text: str) -> None:
+        """A line that was asked for by KUBECTL_NRL_TRACE."""
+        self._tell(self.style(f"trace: {text}", "dim"))
+
+    def warn(self, text: str) -> None:
+        self._say("warning", text, "yellow")
+
+    def error(self, text: str, hint: str = "") -> None:
+        self._say("error", text, "red")
+        self.hint(hint)
+
+    def hint(self, text: str) -> None:
+        for line in filter(None, text.splitlines()):
+            self._tell(f"{self.style('hint:', 'green')} {line}")
+
+    def problems(self, problems: Iterable[Problem]) -> None:
+        """`file:line:column: severity: message` for each, with its hint below; notes not with -q."""
+        colours = {"error": "red", "warning": "yellow", "note": "cyan"}
+        for problem in problems:
+            if problem.severity == "note" and self.quiet:
+                continue
+            place = f"{problem.origin}: " if problem.origin else ""
+            word = self.style(f"{problem.severity}:", colours[problem.severity])
+            self._tell(f"{place}{word} {problem.message}")
+            self.hint(problem.hint)
+
+    def failure(self, error: NrlError) -> None:
+        """The end of the program: text on stderr, and with json or yaml an object on stdout when it is still empty."""
+        if isinstance(error, ConfigError):
+            self.problems(error.problems)
+        else:
+            self.error(error.message, error.hint)
+        if self.format != "text" and not self.wrote:
+            self.line(_dump(error_data(error), self.format))
+
+    def style(self, text: str, colour: str) -> str:
+        """The text in colour, where stderr is a terminal that wants it."""
+        return f"\033[{_COLOURS[colour]}m{text}\033[0m" if self.color(sys.stderr) else text
+
+    def color(self, stream: TextIO) -> bool:
+        if self._color is not None:
+            return self._color
+        if self._env.get("NO_COLOR") or self._env.get("TERM") == "dumb":
+            return False
+        return stream.isatty()
+
+    def _say(self, word: str, text: str, colour: str) -> None:
+        self._tell(f"{self.style(word + ':', colour)} {text}")
+
+    def _tell(self, text: str) -> None:
+        # What was printed on stdout must not overtake what is said about it.
+        sys.stdout.flush()
+        _write(sys.stderr, redact(text, self._secrets) + "\n")
+
+
+def render(result: Result, format: str) -> str:
+    """A result in one of the three forms."""
+    return result.text() if format == "text" else _dump(result.data(), format)
+
+
+def error_data(error: NrlError) -> dict[str, Any]:
+    """What `-o json` prints for an error (schemas/results/error.json)."""
+    problems = error.problems if isinstance(error, ConfigError) else ()
+    return {
+        "error": error.message,
+        "hint": error.hint,
+        "exitCode": int(error.exit_code),
+        "problems": [problem_data(p) for p in problems],
+    }
+
+
+def problem_data(problem: Problem) -> dict[str, Any]:
+    """A problem as data; `line` and `column` are 0 where there is no position."""
+    origin = problem.origin
+    return {
+        "severity": problem.severity,
+        "message": problem.message,
+        "file": origin.file if origin else "",
+        "line": origin.line if origin else 0,
+        "column": origin.column if origin else 0,
+        "hint": problem.hint,
+    }
+
+
+def _dump(data: Any, format: str) -> str:
+    if format == "json":
+        import json
+
+        return json.dumps(data, indent=2, ensure_ascii=False)
+    import yaml
+
+    return str(yaml.safe_dump(data, sort_keys=False, allow_unicode=True))
+
+
+def _write(stream: TextIO, text: str) -> None:
+    try:
+        stream.write(text)
+    except UnicodeEncodeError:
+        # A terminal in the C locale, or a lone surrogate from argv: say it with escapes rather than not at all.
+        stream.write(text.encode(stream.encoding or "ascii", "backslashreplace").decode(stream.encoding or "ascii"))
+    stream.flush()
