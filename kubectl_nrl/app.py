@@ -15,7 +15,7 @@ from datetime import datetime
 from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
-from .commands.session import Session, now
+from .commands.session import Session, now, random_suffix
 from .errors import ExitCode, NrlError, PluginError, UsageError
 from .output import Output
 from .parser import FORMATS, PROG, Parser, add_globals, did_you_mean, split_verb
@@ -60,14 +60,14 @@ write `kubectl nrl -n rl run ...`, not `kubectl -n rl nrl run ...`.
 
 def entry() -> NoReturn:
     """The console script. A reader that went away (`| head -1`) is no error."""
+    # A stream that was closed before the start (`>&-`) is None: there is nobody to tell.
+    sys.stdout = sys.stdout or open(os.devnull, "w")
+    sys.stderr = sys.stderr or open(os.devnull, "w")
     try:
         code = main(sys.argv[1:])
         sys.stdout.flush()
     except BrokenPipeError:
         code = _reader_gone()
-    except ValueError:
-        # stdout was closed before the start (`>&-`): there is nobody to tell.
-        code = ExitCode.FAILED
     sys.exit(code)
 
 
@@ -76,13 +76,15 @@ def main(
     *,
     env: Mapping[str, str] | None = None,
     clock: Callable[[], datetime] | None = None,
+    suffix: Callable[[], str] | None = None,
 ) -> int:
     """Run one command line and return its exit code. Raises nothing but `BrokenPipeError`.
 
-    `env` stands for the process's environment in everything the program decides by it; `clock` gives a run its time.
+    `env` stands for the process's environment in everything the program decides by it; `clock` and `suffix` give a run
+    its time and the end of its id.
     """
     env = os.environ if env is None else env
-    session = Session(Output(env=env), env=env, clock=clock or now)
+    session = Session(Output(_format(argv), env=env), env=env, clock=clock or now, suffix=suffix or random_suffix)
     try:
         return int(_dispatch(list(argv), session))
     except NrlError as error:
@@ -98,8 +100,6 @@ def main(
         return int(ExitCode.INTERRUPTED)
     except BrokenPipeError:
         raise
-    except RecursionError as error:
-        return _bug(error, argv, session)
     except Exception as error:
         return _bug(error, argv, session)
 
@@ -168,6 +168,17 @@ def _dispatch(argv: list[str], session: Session) -> int:
         raise UsageError(f'-o "{args.output}": {" or ".join(FORMATS)} (only check writes a file)')
     _apply(args, session)
     return int(module.handle(args, session))
+
+
+def _format(argv: Sequence[str]) -> str:
+    """The form asked for, told before anything is parsed: a command line that is wrong ends in that form too."""
+    for word, following in zip(argv, [*argv[1:], ""], strict=True):
+        flag, _, value = word.partition("=")
+        if flag in ("-o", "--output") and (value or following) in FORMATS:
+            return value or following
+        if word.startswith("-o") and word[2:] in FORMATS:
+            return word[2:]
+    return "text"
 
 
 def _find(name: str, session: Session) -> Verb:

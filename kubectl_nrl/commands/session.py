@@ -31,6 +31,13 @@ def now() -> datetime:
     return datetime.now(timezone.utc)
 
 
+def random_suffix() -> str:
+    """Four characters that tell runs of one second apart; no vowels, so that none is a word."""
+    import secrets
+
+    return "".join(secrets.choice("bcdfghjkmnpqrstvwxz23456789") for _ in range(4))
+
+
 @dataclass
 class Session:
     """One call of the program. `namespace`, `context` and `kubeconfig` are the flags', None when not given."""
@@ -44,6 +51,7 @@ class Session:
     plugins: Sequence[str] = ()
     strict_plugins: bool = False
     clock: Callable[[], datetime] = now
+    suffix: Callable[[], str] = random_suffix
     _manager: Manager | None = None
 
     @property
@@ -84,7 +92,7 @@ class Session:
 
         time = self.clock()
         if run_id is None:
-            run_id = f"{time.astimezone(timezone.utc):%Y%m%d-%H%M%S}-{_suffix()}"
+            run_id = f"{time.astimezone(timezone.utc):%Y%m%d-%H%M%S}-{self.suffix()}"
         elif not _RUN_ID.fullmatch(run_id):
             raise UsageError(
                 f'--run-id "{run_id}" may contain only letters, digits, ".", "_" and "-", must begin and end with a '
@@ -92,10 +100,3 @@ class Session:
                 "leave --run-id out for a generated one",
             )
         return RunInfo(run_id, time, self.user)
-
-
-def _suffix() -> str:
-    """Four characters that tell runs of one second apart; no vowels, so that none is a word."""
-    import secrets
-
-    return "".join(secrets.choice("bcdfghjkmnpqrstvwxz23456789") for _ in range(4))
