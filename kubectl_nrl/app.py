@@ -61,8 +61,8 @@ write `kubectl nrl -n rl run ...`, not `kubectl -n rl nrl run ...`.
 def entry() -> NoReturn:
     """The console script. A reader that went away (`| head -1`) is no error."""
     # A stream that was closed before the start (`>&-`) is None: there is nobody to tell.
-    sys.stdout = sys.stdout or open(os.devnull, "w")
-    sys.stderr = sys.stderr or open(os.devnull, "w")
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     try:
         code = main(sys.argv[1:])
         sys.stdout.flush()
@@ -167,6 +167,7 @@ def _dispatch(argv: list[str], session: Session) -> int:
     if args.output not in FORMATS and not getattr(module, "WRITES_FILES", False):
         raise UsageError(f'-o "{args.output}": {" or ".join(FORMATS)} (only check writes a file)')
     _apply(args, session)
+    session.output.format = args.output if args.output in FORMATS else "text"
     return int(module.handle(args, session))
 
 
@@ -202,8 +203,6 @@ def _apply(args: argparse.Namespace, session: Session) -> None:
     """Hand the global flags to the session."""
     from .plugin_scan import check_files
 
-    if args.output in FORMATS:
-        session.output.format = args.output
     session.output.configure(verbose=args.verbose, quiet=args.quiet, color=False if args.no_color else None)
     session.namespace, session.context, session.kubeconfig = args.namespace, args.context, args.kubeconfig
     if args.plugins != list(session.plugins):
