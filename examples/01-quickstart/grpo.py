@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -50,6 +51,7 @@ def run(settings: Settings, recipe: Tree) -> Outcome:
     checkpoints = Checkpoints(settings.checkpoints, recipe) if settings.checkpoints else None
     journal = Journal(settings, recipe)
     connect(settings.nodes, say)
+    signal.signal(signal.SIGTERM, _stopped)  # after Ray's own handler, which prints a stack trace of its C++ side
     crew = RayCrew(settings)
     say(crew.where())
     outcome = train(settings, task, crew, journal, checkpoints)
@@ -62,6 +64,11 @@ def run(settings: Settings, recipe: Tree) -> Outcome:
     say(f"metrics: {journal.metrics}")
     say(f"checkpoint: {outcome.checkpoint or 'none (checkpointing.enabled is false)'}")
     return outcome
+
+
+def _stopped(*_: object) -> None:
+    say("stopped")
+    sys.exit(128 + signal.SIGTERM)
 
 
 if __name__ == "__main__":

@@ -35,6 +35,8 @@ def connect(nodes: int, log: Callable[[str], None]) -> None:
     ray.init(logging_level="warning")
     deadline = time.monotonic() + PATIENCE_SECONDS
     alive = _alive_nodes()
+    if len(alive) < nodes:
+        log(f"waiting for Ray nodes: {len(alive)} of {nodes} are there")
     while len(alive) < nodes:
         if time.monotonic() > deadline:
             raise RecipeError(f"cluster.num_nodes is {nodes}, but Ray has {len(alive)} node(s)")
