@@ -1,4 +1,4 @@
-"""Names of the labels and annotations that tie objects on a cluster to a run and to its owner, and how they are read back.
+"""Names of the labels and annotations that tie objects to a run and to its owner, and how they are read back.
 
 Upstream's owner label is written and honoured beside ours, so that either tool's guard protects the other's runs.
 """
@@ -15,6 +15,7 @@ MANAGED = "kubectl-nrl/managed"
 OWNER = "kubectl-nrl/owner"
 CLUSTER = "kubectl-nrl/cluster"
 RUN = "kubectl-nrl/run"
+ROLE = "kubectl-nrl/role"
 UPSTREAM_OWNER = "nrl-k8s/owner"
 #: The user's name as the environment said it: two names that map to one label are told apart by it.
 RAW_USER = "kubectl-nrl/user"

@@ -1,7 +1,7 @@
 """What a RayJob's status means: whether it is over, how it ended, and the exit code of that end.
 
-KubeRay's `Complete` is not success: it only says that Ray's job is over, so both status fields are read. A state this table does
-not know counts as running, so that a newer KubeRay can cost patience but never a wrong result.
+KubeRay's `Complete` is not success: it only says that Ray's job is over, so both status fields are read. A state this
+table does not know counts as running, so that a newer KubeRay can cost patience but never a wrong result.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ SUCCEEDED = "SUCCEEDED"
 FAILED = "FAILED"
 STOPPED = "STOPPED"
 
-#: `status.jobDeploymentStatus` values after which KubeRay does nothing more (rayjob_types.go; ValidationFailed is a dead end that
-#: its own IsJobDeploymentTerminal leaves out).
+#: `status.jobDeploymentStatus` values after which KubeRay does nothing more (rayjob_types.go; ValidationFailed is a
+#: dead end that its own IsJobDeploymentTerminal leaves out).
 FINAL_DEPLOYMENT = frozenset({"Complete", "Failed", "ValidationFailed"})
 
 #: What a state that is not self-explanatory means, for the lines that `run` prints.

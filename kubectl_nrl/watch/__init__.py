@@ -1,0 +1,31 @@
+"""One event stream per run, to a final state: the RayJob, its pods and their troubles, its driver's log.
+
+What a state means is not decided here but in `kubectl_nrl.rayjob_state`, which `runs` and `apply` read as well.
+"""
+
+from __future__ import annotations
+
+from .driver_log import DriverLog, JobsApi, LogEnd, Source
+from .follow import End, Follow, RunTarget
+from .log_copy import LogCopy, directory, read_record
+from .log_view import shown, tail
+from .pods import being_deleted, gpus_of, is_worker, requests_of
+
+__all__ = [
+    "DriverLog",
+    "End",
+    "Follow",
+    "JobsApi",
+    "LogCopy",
+    "LogEnd",
+    "RunTarget",
+    "Source",
+    "being_deleted",
+    "directory",
+    "gpus_of",
+    "is_worker",
+    "read_record",
+    "requests_of",
+    "shown",
+    "tail",
+]

@@ -1,7 +1,7 @@
 """Why a run's pods are not ready, in grouped lines: pure functions over pod objects.
 
-Pods that are being deleted are left out: what a pod says while it dies (failed probes, missing owners) is the noise of a normal
-end, not a cause.
+Pods that are being deleted are left out: what a pod says while it dies (failed probes, missing owners) is the noise
+of a normal end, not a cause.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def _one_line(text: Any) -> str:
 
 
 def causes(pods: Iterable[Pod]) -> dict[tuple[str, str, str], str]:
-    """Lines such as `4/4 workers of gpu: ImagePullBackOff, image "x:typo" not found`, by what makes each line the same again."""
+    """Lines such as `4/4 workers of gpu: ImagePullBackOff, image "x:typo" not found`, by what makes a line the same."""
     totals: dict[str, int] = {}
     groups: dict[tuple[str, str, str], list[Cause]] = {}
     for pod in pods:
@@ -147,7 +147,7 @@ def readiness(pods: Iterable[Pod]) -> str:
 
 
 def requests_of(pod: Pod) -> dict[str, str]:
-    """What the pod's containers request together, as Kubernetes quantities (`cpu: 200m`); whole for GPUs and other devices.
+    """What the pod's containers request together, as Kubernetes quantities (`cpu: 200m`).
 
     A limit counts as the request where none is written, as the API server defaults it.
     """

@@ -9,7 +9,9 @@ import pytest
 from kubectl_nrl.watch.pods import cause_of, causes, gpus_of, quantity, readiness, requests_of
 
 
-def pod(name: str, *, node_type: str = "worker", group: str = "w", ready: bool = False, **status: Any) -> dict[str, Any]:
+def pod(
+    name: str, *, node_type: str = "worker", group: str = "w", ready: bool = False, **status: Any
+) -> dict[str, Any]:
     conditions = [{"type": "Ready", "status": "True" if ready else "False"}, *status.pop("conditions", ())]
     return {
         "metadata": {"name": name, "uid": name, "labels": {"ray.io/node-type": node_type, "ray.io/group": group}},
@@ -84,7 +86,11 @@ def test_an_oom_kill_and_an_eviction_are_causes() -> None:
 
 def test_groups_are_told_apart() -> None:
     bad = waiting("CreateContainerError", "boom")
-    pods = [pod("a", group="a", containerStatuses=bad), pod("b", group="b", containerStatuses=bad), pod("c", group="b", ready=True)]
+    pods = [
+        pod("a", group="a", containerStatuses=bad),
+        pod("b", group="b", containerStatuses=bad),
+        pod("c", group="b", ready=True),
+    ]
     assert sorted(causes(pods).values()) == [
         "1/1 workers of a: CreateContainerError, boom",
         "1/2 workers of b: CreateContainerError, boom",
@@ -110,6 +116,8 @@ def test_requests_are_summed_and_limits_stand_in() -> None:
     assert gpus_of(asked) == 4
 
 
-@pytest.mark.parametrize(("text", "value"), [("1Ki", 1024), ("5e3", 5000), ("0.5", 0.5), ("2E", 2e18), ("x", 0), ("1Zz", 0)])
+@pytest.mark.parametrize(
+    ("text", "value"), [("1Ki", 1024), ("5e3", 5000), ("0.5", 0.5), ("2E", 2e18), ("x", 0), ("1Zz", 0)]
+)
 def test_quantities(text: str, value: float) -> None:
     assert quantity(text) == value

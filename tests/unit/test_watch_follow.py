@@ -1,0 +1,253 @@
+"""Following a run to its end: every way it can end, every state on the way, and what is said meanwhile."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from fake_cluster import FakeCluster
+
+from kubectl_nrl.errors import ClusterError, ExitCode
+from kubectl_nrl.watch import End, Follow, RunTarget
+
+
+class Watching:
+    """A Follow on a fake cluster, with what it said."""
+
+    def __init__(self, cluster: FakeCluster, **words: Any) -> None:
+        self.cluster, self.said, self.warned, self.events = cluster, [], [], []  # type: ignore[var-annotated]
+        job = cluster.put({"kind": "RayJob", "metadata": {"name": "r"}})
+        target = RunTarget("default", "r", job["metadata"]["uid"], "id-1")
+        self.follow = Follow(
+            cluster, target, say=self.said.append, warn=self.warned.append, event=self.events.append, **words
+        )
+
+    def status(self, deployment: str, job: str = "", **more: Any) -> None:
+        self.cluster.set_status("RayJob", "r", jobDeploymentStatus=deployment, jobStatus=job, **more)
+
+    def end(self, timeout: float = 5.0) -> End:
+        return self.follow.until_final(timeout)
+
+    def pod(self, name: str, node_type: str = "worker", **status: Any) -> None:
+        labels = {"ray.io/cluster": "r-abc", "ray.io/node-type": node_type, "ray.io/group": "w"}
+        self.cluster.put({"kind": "Pod", "metadata": {"name": name, "labels": labels}, "status": status})
+
+
+@pytest.fixture
+def run() -> Iterator[Callable[..., Watching]]:
+    made: list[Watching] = []
+
+    def make(**words: Any) -> Watching:
+        made.append(Watching(FakeCluster(), **words))
+        return made[-1]
+
+    yield make
+    for watching in made:
+        watching.follow.close()
+    wait_for(lambda: not any(t.name.startswith("watch-") for t in threading.enumerate()))
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 3.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("states", "code"),
+    [
+        ([("Initializing", ""), ("Running", "RUNNING"), ("Complete", "SUCCEEDED")], ExitCode.OK),
+        (
+            [("Running", "RUNNING"), ("Retrying", "FAILED"), ("Initializing", ""), ("Complete", "SUCCEEDED")],
+            ExitCode.OK,
+        ),
+        ([("Suspending", ""), ("Suspended", ""), ("Initializing", ""), ("Complete", "FAILED")], ExitCode.FAILED),
+        ([("", ""), ("ValidationFailed", "")], ExitCode.CLUSTER),
+        ([("Running", "RUNNING"), ("Complete", "STOPPED")], ExitCode.STOPPED),
+        ([("Unheard", "OF"), ("Failed", "RUNNING")], ExitCode.FAILED),
+    ],
+)
+def test_the_end_is_that_of_the_status(run: Any, states: list[tuple[str, str]], code: ExitCode) -> None:
+    watching = run()
+    for state in states:
+        watching.status(*state)
+    end = watching.end()
+    assert end.how == "final"
+    assert end.outcome is not None
+    assert end.outcome.exit_code is code
+
+
+def test_a_final_state_is_noticed_within_a_second(run: Any) -> None:
+    watching = run()
+    watching.status("Running", "RUNNING")
+    finished: list[float] = []
+    timer = threading.Timer(0.3, lambda: (finished.append(time.monotonic()), watching.status("Complete", "SUCCEEDED")))
+    timer.start()
+    assert watching.end().how == "final"
+    assert time.monotonic() - finished[0] < 1.0
+    timer.join()
+
+
+def test_every_change_of_state_is_said_once(run: Any) -> None:
+    watching = run()
+    watching.follow._take(0.3)
+    for _ in range(3):
+        watching.status("Running", "RUNNING", rayClusterStatus={"state": "ready"})
+        watching.follow._take(0.1)
+    watching.status("Complete", "SUCCEEDED")
+    watching.end()
+    assert watching.said == [
+        "Created: accepted, KubeRay has not looked at it yet",
+        "Running, driver RUNNING",
+        "Complete, driver SUCCEEDED",
+    ]
+    assert [e["deploymentStatus"] for e in watching.events if e["event"] == "state"] == ["", "Running", "Complete"]
+
+
+def test_deletion_on_the_way_is_no_result(run: Any) -> None:
+    watching = run()
+    watching.status("Running", "RUNNING")
+    watching.follow._take(0.2)
+    watching.cluster.remove("RayJob", "r")
+    end = watching.end()
+    assert end.how == "lost"
+    assert "deleted" in end.message
+
+
+def test_another_object_of_the_same_name_is_not_this_run(run: Any) -> None:
+    watching = run()
+    watching.follow._take(0.2)
+    watching.cluster.put(
+        {
+            "kind": "RayJob",
+            "metadata": {"name": "r", "uid": "other"},
+            "status": {"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"},
+        }
+    )
+    end = watching.end()
+    assert end.how == "lost"
+    assert "replaced" in end.message
+
+
+def test_giving_up_says_the_state(run: Any) -> None:
+    watching = run()
+    watching.status("Initializing")
+    end = watching.end(timeout=0.3)
+    assert end.how == "timeout"
+    assert "Initializing" in end.message
+
+
+def test_a_short_outage_is_survived_and_told_once(run: Any) -> None:
+    watching = run()
+    watching.status("Running", "RUNNING", rayClusterName="r-abc")
+    watching.follow._take(0.2)
+    watching.cluster.say("LOST", ClusterError("connection refused"))
+    watching.follow._take(0.2)
+    watching.cluster.say("BACK")
+    watching.follow._take(0.2)
+    watching.status("Complete", "SUCCEEDED")
+    assert watching.end().how == "final"
+    assert sum("lost" in line for line in watching.said) == 1
+    assert sum("is back" in line for line in watching.said) == 1
+
+
+def test_a_long_outage_ends_as_unknown(run: Any) -> None:
+    watching = run(patience=0.3)
+    watching.status("Running", "RUNNING")
+    watching.follow._take(0.2)
+    watching.cluster.say("LOST", ClusterError("connection refused"))
+    end = watching.end()
+    assert end.how == "lost"
+    assert "not been reached" in end.message
+
+
+def test_an_end_that_the_watch_never_delivered_is_found_by_rereading(run: Any) -> None:
+    now = [0.0]
+    watching = run(clock=lambda: now[0])
+    watching.follow._take(0.2)
+    job = watching.cluster.objects["RayJob", "default", "r"]
+    job["status"] = {"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"}  # no event
+    now[0] = 31.0
+    end = watching.end(timeout=60)
+    assert end.how == "final"
+
+
+def test_a_refused_watch_ends_as_unknown(run: Any) -> None:
+    cluster = FakeCluster()
+    cluster.faults["watch", "RayJob"] = ClusterError("you may not watch rayjobs", status=403)
+    watching = Watching(cluster)
+    end = watching.end()
+    assert (end.how, end.message) == ("lost", "you may not watch rayjobs")
+
+
+def test_pods_that_cannot_be_watched_cost_a_warning_only(run: Any) -> None:
+    watching = run()
+    watching.cluster.faults["watch", "Pod"] = ClusterError("you may not watch pods", status=403)
+    watching.status("Running", "RUNNING", rayClusterName="r-abc")
+    watching.follow._take(0.3)
+    wait_for(lambda: watching.follow._take(0.05) or bool(watching.warned))
+    watching.status("Complete", "SUCCEEDED")
+    assert watching.end().how == "final"
+
+
+def test_causes_are_said_once_and_not_during_the_end(run: Any) -> None:
+    watching = run()
+    watching.status("Initializing", rayClusterName="r-abc")
+    broken = [
+        {"name": "ray", "image": "x:typo", "state": {"waiting": {"reason": "ErrImagePull", "message": "not found"}}}
+    ]
+    for number in range(2):
+        watching.pod(f"w{number}", phase="Pending", containerStatuses=broken)
+    wait_for(lambda: watching.follow._take(0.05) or any("x:typo" in s for s in watching.said))
+    watching.pod("w0", phase="Pending", containerStatuses=broken)
+    wait_for(lambda: watching.follow._take(0.6) or True)
+    assert sum("x:typo" in s for s in watching.said) == 1
+    assert '2/2 workers of w: ImagePullBackOff, image "x:typo" not found' in watching.said
+    watching.status("Complete", "FAILED")
+    watching.end()
+    said = list(watching.said)
+    watching.pod("w0", phase="Failed", reason="Terminated", message="node shutdown")
+    watching.follow._take(0.2)
+    watching.follow._take(0.6)
+    assert watching.said == said
+
+
+def test_the_pods_of_a_retry_replace_those_of_the_attempt_before(run: Any) -> None:
+    watching = run()
+    watching.status("Running", "RUNNING", rayClusterName="r-abc")
+    watching.pod("w0", phase="Running")
+    wait_for(lambda: watching.follow._take(0.05) or bool(watching.follow.pods))
+    watching.status("Retrying", "FAILED", rayClusterName="r-abc")
+    watching.status("Initializing", "", rayClusterName="r-new")
+    watching.follow._take(0.3)
+    assert watching.follow.ray_cluster == "r-new"
+    assert watching.follow.pods == {}
+
+
+def test_waiting_for_the_workers_to_go_counts_the_head_only_when_asked(run: Any) -> None:
+    watching = run()
+    watching.status("Complete", "SUCCEEDED", rayClusterName="r-abc")
+    watching.pod("h", "head")
+    watching.pod("w0")
+    watching.end()
+    wait_for(lambda: watching.follow._take(0.05) or len(watching.follow.pods) == 2)
+    assert [p["metadata"]["name"] for p in watching.follow.until_gone(0.2, head_too=False)] == ["w0"]
+    threading.Timer(0.1, lambda: watching.cluster.remove("Pod", "w0")).start()
+    assert watching.follow.until_gone(3, head_too=False) == []
+    assert len(watching.follow.until_gone(0.1, head_too=True)) == 1
+
+
+def test_a_ready_cluster_without_a_driver_is_named_once(run: Any) -> None:
+    now = [0.0]
+    watching = run(clock=lambda: now[0])
+    watching.status("Initializing", "", rayClusterName="r-abc", rayClusterStatus={"state": "ready"})
+    wait_for(lambda: watching.follow._take(0.05) or watching.follow.ray_cluster == "r-abc")
+    for now[0] in (1.0, 100.0, 121.5, 122.0, 260.0):
+        watching.follow._consider_time()
+        assert bool(watching.warned) == (now[0] > 121)
+    assert len(watching.warned) == 1
+    assert "8265" in watching.warned[0]
