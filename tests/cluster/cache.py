@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from .errors import CannotRunHere
+
 
 def cache_dir() -> Path:
     """Return `${XDG_CACHE_HOME:-~/.cache}/kubectl-nrl-tests`, made if absent."""
@@ -66,6 +68,8 @@ def cached(name: str, key: str, build: Callable[[Path], None], about: str = "") 
     target = cache_dir() / f"{name}-{key}"
     if target.exists():
         return target
+    if about and os.environ.get("NRL_CLUSTER_NO_BUILD"):
+        raise CannotRunHere(f"{name} is not built yet (about {about}, once)")
     with locked(cache_dir() / ".locks" / name):
         if target.exists():
             return target

@@ -22,7 +22,21 @@ def authority(state: State) -> Path:
     if not ca.exists():
         key = _key(state, "ca")
         checked(
-            ["openssl", "req", "-x509", "-new", "-sha256", "-days", _DAYS, "-key", key, "-out", ca, "-subj", "/CN=kubectl-nrl-tests"]
+            [
+                "openssl",
+                "req",
+                "-x509",
+                "-new",
+                "-sha256",
+                "-days",
+                _DAYS,
+                "-key",
+                key,
+                "-out",
+                ca,
+                "-subj",
+                "/CN=kubectl-nrl-tests",
+            ]
         )
     return ca
 
@@ -39,7 +53,9 @@ def service_account_keys(state: State) -> tuple[Path, Path]:
 def server(state: State, name: str, addresses: Sequence[str]) -> tuple[Path, Path]:
     """Return certificate and key of a server that is reached by those IP addresses or host names."""
     alternatives = ",".join(("IP:" if address[0].isdigit() else "DNS:") + address for address in addresses)
-    return _signed(state, name, f"/CN={name}", f"subjectAltName={alternatives}\nextendedKeyUsage=serverAuth,clientAuth\n")
+    return _signed(
+        state, name, f"/CN={name}", f"subjectAltName={alternatives}\nextendedKeyUsage=serverAuth,clientAuth\n"
+    )
 
 
 def client(state: State, user: str, group: str = "") -> tuple[Path, Path]:

@@ -16,7 +16,9 @@ from .state import DEPTHS, State, state_for
 
 def main(command: str, argv: list[str] | None = None) -> int:
     """Run one script: 0 done, 1 not done (the reason is on stderr), 3 this host cannot run that depth."""
-    parser = argparse.ArgumentParser(prog=f"tests/cluster/{command}", description=_COMMANDS[command].__doc__, allow_abbrev=False)
+    parser = argparse.ArgumentParser(
+        prog=f"tests/cluster/{command}", description=_COMMANDS[command].__doc__, allow_abbrev=False
+    )
     parser.add_argument("--depth", choices=DEPTHS, help=_DEPTH_HELP[command])
     parser.add_argument("--state", metavar="DIR", help="keep this cluster in DIR: one more, independent cluster")
     if command == "up":

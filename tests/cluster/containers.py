@@ -45,7 +45,10 @@ def ensure_image(state: State, image: images.Image) -> None:
         return
     say(f"importing {image.name}")
     importing = subprocess.Popen(
-        [*_CTR, "images", "import", "--digests=false", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        [*_CTR, "images", "import", "--digests=false", "-"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
     )
     assert importing.stdin and importing.stdout
     try:

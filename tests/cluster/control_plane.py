@@ -1,7 +1,7 @@
 """The control plane: etcd, the API server, the controller manager, and for nodes the scheduler.
 
-Even the api depth runs the controller manager, with three of its controllers: without them no namespace ever ends, nothing
-is collected with its owner, and no pod is admitted because its namespace has no service account.
+Even the api depth runs the controller manager, with a few of its controllers: without them no namespace ever ends,
+nothing is collected with its owner, and no pod is admitted because its namespace has no service account.
 """
 
 from __future__ import annotations
@@ -42,10 +42,14 @@ def up(state: State) -> None:
     _apiserver(state)
     certificates.kubeconfig(state, "admin", "system:masters", server_url=server_url(state))
     processes.wait_until(state, "apiserver", lambda: _ready(state))
-    _controller_manager(state)  # not before: until the API server has made its roles, the others are refused and give up
+    _controller_manager(
+        state
+    )  # not before: until the API server has made its roles, the others are refused and give up
     if state.depth != "api":
         _scheduler(state)
-    processes.wait_until(state, "controller-manager", lambda: _get(state, "/api/v1/namespaces/default/serviceaccounts/default"))
+    processes.wait_until(
+        state, "controller-manager", lambda: _get(state, "/api/v1/namespaces/default/serviceaccounts/default")
+    )
 
 
 def kubectl(state: State, *args: str, stdin: str | None = None) -> str:
@@ -60,7 +64,9 @@ def create_missing(state: State, *directories: Path) -> None:
     """
     present = set(kubectl(state, "get", "crds", "-o", "name").split())
     wanted = [path for directory in directories for path in sorted(directory.glob("*.yaml"))]
-    absent = [path for path in wanted if f"customresourcedefinition.apiextensions.k8s.io/{_crd_name(path)}" not in present]
+    absent = [
+        path for path in wanted if f"customresourcedefinition.apiextensions.k8s.io/{_crd_name(path)}" not in present
+    ]
     if absent:
         kubectl(state, "create", *(f"--filename={path}" for path in absent))
     crds = [f"crd/{_crd_name(path)}" for path in wanted]
@@ -78,12 +84,22 @@ def _etcd(state: State) -> None:
         "data-dir": str(state.dir("etcd")),
     }
     flags = [f"--{name}={value}" for name, value in urls.items()]
-    processes.start(state, "etcd", [versions.API_PACKAGES["etcd-server"], "--unsafe-no-fsync", "--log-level=warn", *flags])
+    processes.start(
+        state, "etcd", [versions.API_PACKAGES["etcd-server"], "--unsafe-no-fsync", "--log-level=warn", *flags]
+    )
 
 
 def _apiserver(state: State) -> None:
     here = address(state)
-    names = [here, SERVICE_ADDRESS, "127.0.0.1", "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"]
+    names = [
+        here,
+        SERVICE_ADDRESS,
+        "127.0.0.1",
+        "localhost",
+        "kubernetes",
+        "kubernetes.default",
+        "kubernetes.default.svc",
+    ]
     cert, key = certificates.server(state, "apiserver", [*dict.fromkeys(names), "kubernetes.default.svc.cluster.local"])
     admin_cert, admin_key = certificates.client(state, "admin", "system:masters")
     public, private = certificates.service_account_keys(state)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 
@@ -16,7 +16,11 @@ class CannotRunHere(ClusterError):
 
 
 def checked(
-    argv: Sequence[str | Path], *, env: Mapping[str, str] | None = None, cwd: Path | None = None, stdin: str | None = None
+    argv: Iterable[object],
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    stdin: str | None = None,
 ) -> str:
     """Run a command and return its stdout; a failure raises ClusterError with the command and its last output."""
     words = [str(word) for word in argv]

@@ -23,7 +23,9 @@ def up(state: State) -> None:
     processes.start(state, "kwok", [go_builds.kwok(), *flags])
     processes.wait_until(state, "kwok", lambda: _healthy(f"http://127.0.0.1:{port}/healthz"))
     nodes = [fake_node(f"fake-{number}") for number in range(NODES)]
-    control_plane.kubectl(state, "apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": nodes}))
+    control_plane.kubectl(
+        state, "apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": nodes})
+    )
     control_plane.kubectl(state, "wait", "nodes", "--all", "--for=condition=Ready", "--timeout=60s")
 
 

@@ -97,7 +97,11 @@ def ray_image() -> Image:
     return Image(
         name=RAY_IMAGE,
         layers=(_debian_layer(), _ray_layer(), quickstart_layer(QUICKSTART)),
-        env=("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONPATH=/opt/ray", "LANG=C.UTF-8"),
+        env=(
+            "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            "PYTHONPATH=/opt/ray",
+            "LANG=C.UTF-8",
+        ),
         command=("bash",),
         workdir="/root",
     )
@@ -153,10 +157,8 @@ def _ray_layer() -> Path:
         machine = platform.machine()
         wheels = [f"--platform=manylinux{tag}_{machine}" for tag in ("2014", "_2_17", "_2_28", "_2_34")]
         choose = ["--only-binary=:all:", "--implementation=cp", f"--python-version={versions.IMAGE_PYTHON}", *wheels]
-        checked(
-            ["nice", "-n", "10", *packages.pip(), "install", "-q", "--no-compile", "--target", site, *choose]
-            + list(_RAY_REQUIREMENTS)
-        )
+        into = ["install", "-q", "--no-compile", "--target", site]
+        checked(["nice", "-n", "10", *packages.pip(), *into, *choose, *_RAY_REQUIREMENTS])
         with tarfile.open(target, "w") as layer:
             layer.add(site, "opt/ray", filter=_owned_by_root)
             for name, text in _LAUNCHERS.items():

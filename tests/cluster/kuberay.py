@@ -1,6 +1,6 @@
 """The KubeRay operator as a process of this machine.
 
-It asks Ray's dashboard through the API server's proxy, since a process outside the cluster cannot resolve Service names.
+It asks Ray's dashboard through the API server's proxy: a process outside the cluster cannot resolve Service names.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """A cluster up and down, whole: which pieces each depth has, in which order.
 
-Both directions may be repeated and may follow a kill at any point: `up` starts what is absent, `down` removes what is there.
+Both directions may be repeated and may follow a kill at any point: `up` starts what is absent, `down` removes what is
+there.
 """
 
 from __future__ import annotations
@@ -59,7 +60,13 @@ def is_up(state: State) -> bool:
 
 def build_everything() -> None:
     """Build every cached piece now, so that a later `up` is a warm one."""
-    for piece in (go_builds.kubernetes, go_builds.kuberay_operator, go_builds.kuberay_crds, go_builds.coredns, go_builds.pause):
+    for piece in (
+        go_builds.kubernetes,
+        go_builds.kuberay_operator,
+        go_builds.kuberay_crds,
+        go_builds.coredns,
+        go_builds.pause,
+    ):
         piece()
     if os.geteuid() == 0:
         from . import images

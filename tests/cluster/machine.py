@@ -1,11 +1,12 @@
 """What a node needs of the machine itself: who owns it, its bridge and sysctl, and the removal of every trace.
 
 A machine holds one node: kube-proxy's rules and the bridge are machine-wide. A file in /run names the owner, so that a
-second checkout refuses instead of breaking the first, and so that what a killed cluster left can be removed by the next.
+second checkout refuses instead of breaking the first, and what a killed cluster left can be removed by the next.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -59,7 +60,9 @@ def claim(state: State) -> None:
             say(f"removing what a dead node of {owner['checkout']} left")
             clean(other)
         elif _bridge_exists():
-            raise ClusterError(f"a bridge {BRIDGE} exists that is not ours (another Kubernetes or podman on this host?)")
+            raise ClusterError(
+                f"a bridge {BRIDGE} exists that is not ours (another Kubernetes or podman on this host?)"
+            )
         RUN.mkdir(mode=0o711, exist_ok=True)
         facts = {"state": str(state.root), "checkout": str(CHECKOUT), "boot": processes.boot_id()}
         _OWNER.write_text(json.dumps({**facts, "ip_forward": _FORWARD.read_text().strip()}))
@@ -108,7 +111,9 @@ def clean(state: State) -> None:
     for directory in (VAR, RUN):
         shutil.rmtree(directory, ignore_errors=True)
         if directory.exists():
-            raise ClusterError(f"{directory} cannot be removed; is something mounted below it? (grep {directory} /proc/mounts)")
+            raise ClusterError(
+                f"{directory} cannot be removed; is something mounted below it? (grep {directory} /proc/mounts)"
+            )
 
 
 def _bridge_exists() -> bool:
@@ -142,10 +147,8 @@ def _end_shims() -> None:
         if Path(words[0].decode(errors="replace")).name == "containerd-shim-runc-v2" and mark in words:
             shims.append(int(path.parent.name))
     for pid in _descendants(shims) + shims:
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
     deadline = time.monotonic() + 10
     while any(Path(f"/proc/{pid}/exe").exists() for pid in shims) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -184,10 +187,8 @@ def _remove_cgroups() -> None:
     """Remove the kubelet's control groups, in every hierarchy; they are empty once the containers are gone."""
     for top in [*Path("/sys/fs/cgroup").glob("kubepods"), *Path("/sys/fs/cgroup").glob("*/kubepods")]:
         for directory, _, _ in os.walk(top, topdown=False):
-            try:
+            with contextlib.suppress(OSError):  # a container that was killed a moment ago; an empty group harms nobody
                 os.rmdir(directory)
-            except OSError:
-                pass  # a container that was killed a moment ago; an empty group harms nobody
 
 
 def _remove_rules() -> None:
@@ -202,7 +203,7 @@ def _remove_rules() -> None:
 
 
 def removal_script(saved: str) -> str:
-    """Return what `iptables-restore --noflush` must read to remove our chains and rules from `saved` (iptables-save)."""
+    """Return what `iptables-restore --noflush` reads to remove our chains and rules from `saved` (iptables-save)."""
     script = []
     for table in saved.split("*")[1:]:
         name, *lines = table.splitlines()

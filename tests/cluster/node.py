@@ -1,12 +1,13 @@
 """The node: kubelet, kube-proxy and CoreDNS as processes of this machine, on top of containerd.
 
-The node's address is the pods' bridge, so pods, host processes and the API server reach one another with no further routes.
+The node's address is the pods' bridge, so pods, host processes and the API server reach one another with no further
+routes.
 """
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from collections.abc import Mapping
 
 from . import certificates, containers, go_builds, machine, packages, processes, versions
 from .control_plane import NODE_ADDRESS, kubectl, server_url
@@ -35,7 +36,9 @@ def prepare(state: State) -> None:
 
 def _kubelet(state: State) -> None:
     cert, key = certificates.server(state, "kubelet", [NODE_ADDRESS])
-    kubeconfig = certificates.kubeconfig(state, f"system:node:{NAME}", "system:nodes", server_url=server_url(state), name="kubelet")
+    kubeconfig = certificates.kubeconfig(
+        state, f"system:node:{NAME}", "system:nodes", server_url=server_url(state), name="kubelet"
+    )
     config = {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
@@ -44,7 +47,10 @@ def _kubelet(state: State) -> None:
         "healthzPort": 0,
         "tlsCertFile": str(cert),
         "tlsPrivateKeyFile": str(key),
-        "authentication": {"x509": {"clientCAFile": str(certificates.authority(state))}, "anonymous": {"enabled": False}},
+        "authentication": {
+            "x509": {"clientCAFile": str(certificates.authority(state))},
+            "anonymous": {"enabled": False},
+        },
         "authorization": {"mode": "AlwaysAllow"},
         "containerRuntimeEndpoint": f"unix://{containers.SOCKET}",
         "cgroupDriver": "cgroupfs",
@@ -89,7 +95,7 @@ def _kube_proxy(state: State) -> None:
     _component(state, "kube-proxy", {"config": state.write("kube-proxy.json", json.dumps(config, indent=1))})
 
 
-def _component(state: State, name: str, flags: dict[str, str | Path]) -> None:
+def _component(state: State, name: str, flags: Mapping[str, object]) -> None:
     argv = [go_builds.kubernetes(), name, *(f"--{flag}={value}" for flag, value in flags.items())]
     processes.start(state, name, argv)
 

@@ -1,17 +1,18 @@
 """Start, find and stop the cluster's processes by pid.
 
-A pid alone may by now belong to somebody else, so a pid file also holds the process's start time and the boot's id: only a
-process that agrees in all three is ours. Nothing is ever found by its name.
+A pid alone may by now belong to somebody else, so a pid file also holds the process's start time and the boot's id:
+only a process that agrees in all three is ours. Nothing is ever found by its name.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -65,7 +66,7 @@ def names(state: State) -> list[str]:
     return [path.stem for path in files]
 
 
-def start(state: State, name: str, argv: Sequence[str | Path], env: Mapping[str, str] | None = None) -> Process:
+def start(state: State, name: str, argv: Iterable[object], env: Mapping[str, str] | None = None) -> Process:
     """Start a process unless the same command line runs already; another command line replaces the old process.
 
     Its output goes to `logs/NAME.log`. It gets a session of its own and a bare environment: what a test or a shell has
@@ -85,7 +86,11 @@ def start(state: State, name: str, argv: Sequence[str | Path], env: Mapping[str,
             stdout=log,
             stderr=subprocess.STDOUT,
             cwd=state.root,
-            env={"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(state.root), **(env or {})},
+            env={
+                "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+                "HOME": str(state.root),
+                **(env or {}),
+            },
             start_new_session=True,
         )
     started = _start_time(child.pid)
@@ -109,7 +114,9 @@ def wait_until(state: State, name: str, ready: Callable[[], bool], timeout: floa
         if not running(state, name):
             raise ClusterError(f"{name} ended while it was awaited; the end of its log:\n{log_tail(state, name)}")
         if time.monotonic() > deadline:
-            raise ClusterError(f"{name} is not ready after {timeout:.0f} s; the end of its log:\n{log_tail(state, name)}")
+            raise ClusterError(
+                f"{name} is not ready after {timeout:.0f} s; the end of its log:\n{log_tail(state, name)}"
+            )
         time.sleep(0.1)
 
 
@@ -139,7 +146,5 @@ def _start_time(pid: int) -> int | None:
 
 
 def _reap(pid: int) -> None:
-    try:
+    with contextlib.suppress(ChildProcessError):  # not our child: whoever inherited it reaps it
         os.waitpid(pid, os.WNOHANG)
-    except ChildProcessError:
-        pass  # not our child: whoever inherited it reaps it

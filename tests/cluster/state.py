@@ -1,7 +1,7 @@
 """Where a running cluster keeps what it is made of: certificates, data, logs, pid files.
 
-Each depth is a cluster of its own (its own etcd, API server, ports), so tests of the API never meet an operator that acts
-on their objects. State lives under the cache directory, one directory per checkout and depth, not in the checkout:
+Each depth is a cluster of its own (its own etcd, API server, ports), so tests of the API never meet an operator that
+acts on their objects. State lives under the cache directory, one directory per checkout and depth, not in the checkout:
 `git clean` must never meet a live etcd or a mount.
 """
 

@@ -1,0 +1,303 @@
+"""A proxy between a client and the API server that does harm on demand and is invisible otherwise.
+
+It ends TLS on both sides, since a cut within TLS looks different to a client than one within plain HTTP. Watches, logs
+and upgraded connections (exec, port-forward) pass as they arrive. Clients speak HTTP/1.1 here; Go clients adapt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import json
+import shutil
+import socket
+import ssl
+import struct
+import tempfile
+import threading
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from . import certificates, packages
+from .errors import ClusterError, checked
+from .faults import Faults, Rule
+from .http_framing import PIECE, Head, body, has_body, read_head
+from .state import State, free_port
+
+_T = TypeVar("_T")
+_OWN_TOKEN = "through-the-fault-proxy"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A request that came by, and the status of its answer (0 when it was cut before one)."""
+
+    method: str
+    target: str
+    status: int
+
+
+class FaultProxy(Faults):
+    """A running proxy; use it as a context manager. Faults are set by the methods here and of `Faults`.
+
+    `kubeconfig` is the path of one that leads through the proxy with the same rights; a client that sends a bearer
+    token of its own keeps that identity.
+    """
+
+    def __init__(self, kubeconfig: str | Path) -> None:
+        super().__init__()
+        self._directory = Path(tempfile.mkdtemp(prefix="fault-proxy-"))
+        self._upstream = _Upstream(Path(kubeconfig), self._directory)
+        self._port = free_port(set())
+        state = State(self._directory, "proxy")
+        self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._tls.load_cert_chain(*certificates.server(state, "proxy", ["127.0.0.1", "localhost"]))
+        self._tls.set_alpn_protocols(["http/1.1"])
+        self.kubeconfig = self._write_kubeconfig(certificates.authority(state))
+        self.seen: list[Seen] = []
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._server: asyncio.Server | None = None
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="fault-proxy", daemon=True)
+
+    def __enter__(self) -> FaultProxy:
+        self._thread.start()
+        self._call(self._listen())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._call(self._close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    def cut(self) -> int:
+        """Reset all connections that are open now and return how many clients that were."""
+        return self._call(self._cut())
+
+    def refuse(self, seconds: float) -> None:
+        """Refuse new connections for that long, from now on; open ones stay (cut them as well for an outage)."""
+        self._call(self._refuse(seconds))
+
+    def open_connections(self) -> int:
+        """Return how many connections are open, to clients and to the API server together."""
+        return len(self._writers)
+
+    async def _listen(self) -> None:
+        limit = 4 * 1024 * 1024  # the longest head or line
+        self._server = await asyncio.start_server(
+            self._serve, "127.0.0.1", self._port, ssl=self._tls, limit=limit, reuse_address=True
+        )
+
+    async def _refuse(self, seconds: float) -> None:
+        assert self._server
+        self._server.close()
+        self._loop.call_later(seconds, lambda: self._loop.create_task(self._listen()))
+
+    async def _cut(self) -> int:
+        writers = list(self._writers)
+        for writer in writers:
+            _reset(writer)
+        return sum(writer.get_extra_info("sockname")[1] == self._port for writer in writers)
+
+    async def _close(self) -> None:
+        assert self._server
+        self._server.close()
+        await self._cut()
+        tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.add(writer)
+        passing = _Passing(self, reader, writer)
+        # A client that leaves must end its watch at the API server too, though nothing arrives that could fail.
+        left = self._loop.create_task(_when_closed(writer, passing.drop_upstream))
+        try:
+            while await passing.one_request():
+                pass
+        except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ssl.SSLError):
+            _reset(writer)  # the other side went away within a message; say so in the same way
+        finally:
+            passing.drop_upstream()
+            self._writers.discard(writer)
+            writer.close()
+            left.cancel()
+
+    def _write_kubeconfig(self, authority: Path) -> Path:
+        ca = base64.b64encode(authority.read_bytes()).decode()
+        server = {"server": f"https://127.0.0.1:{self._port}", "certificate-authority-data": ca}
+        context = {"cluster": "proxy", "user": "proxy", "namespace": self._upstream.namespace}
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "proxy",
+            "clusters": [{"name": "proxy", "cluster": server}],
+            "users": [{"name": "proxy", "user": {"token": _OWN_TOKEN}}],
+            "contexts": [{"name": "proxy", "context": context}],
+        }
+        path = self._directory / "kubeconfig"
+        path.write_text(json.dumps(config))
+        return path
+
+    def _call(self, work: Coroutine[Any, Any, _T]) -> _T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
+
+
+class _Upstream:
+    """The API server behind the proxy, and the credentials of the kubeconfig that leads to it."""
+
+    def __init__(self, kubeconfig: Path, directory: Path) -> None:
+        view = [packages.kubectl(), f"--kubeconfig={kubeconfig}", "config", "view"]
+        config = json.loads(checked([*view, "--raw", "--flatten", "--minify", "--output=json"]))
+        cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+        url = urlsplit(cluster["server"])
+        self.host, self.port = url.hostname or "", url.port or 443
+        self.namespace = config["contexts"][0]["context"].get("namespace", "default")
+        self.token = user.get("token", "")
+        ca = base64.b64decode(cluster["certificate-authority-data"]).decode()
+        self._anonymous, self._identified = (ssl.create_default_context(cadata=ca) for _ in range(2))
+        if "client-certificate-data" in user:
+            for name in ("certificate", "key"):
+                (directory / name).write_bytes(base64.b64decode(user[f"client-{name}-data"]))
+            self._identified.load_cert_chain(directory / "certificate", directory / "key")
+        elif not self.token:
+            raise ClusterError(f"{kubeconfig} has neither a client certificate nor a token; the fault proxy needs one")
+
+    async def connect(self, identified: bool) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connect, with the kubeconfig's certificate or without (a client's own token would not count beside it)."""
+        context = self._identified if identified else self._anonymous
+        return await asyncio.open_connection(self.host, self.port, ssl=context, limit=4 * 1024 * 1024)
+
+
+class _Passing:
+    """One client's connection: its requests in turn, each passed on or answered with a fault."""
+
+    def __init__(self, proxy: FaultProxy, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._proxy, self._reader, self._writer = proxy, reader, writer
+        self._up: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        self._identified = True
+
+    def drop_upstream(self) -> None:
+        """End the connection to the API server."""
+        if self._up:
+            self._proxy._writers.discard(self._up[1])
+            self._up[1].transport.abort()
+            self._up = None
+
+    async def one_request(self) -> bool:
+        """Serve one request; False when the connection is over."""
+        request = await read_head(self._reader)
+        if request is None:
+            return False
+        method, target, _ = request.words
+        rules = self._proxy.meet(method, target)
+        await asyncio.sleep(sum(rule.delay for rule in rules))
+        for rule in rules:
+            if rule.status is not None:
+                return await self._answer(rule, request)
+        cut_after = next((rule.cut_after for rule in rules if rule.cut_after is not None), None)
+        return await self._pass(request, cut_after)
+
+    async def _answer(self, rule: Rule, request: Head) -> bool:
+        if has_body(request):
+            async for _ in body(self._reader, request):
+                pass
+        self._note(request, rule.status or 0)
+        self._writer.write(rule.answer())
+        await self._writer.drain()
+        return True
+
+    async def _pass(self, request: Head, cut_after: int | None) -> bool:
+        up_reader, up_writer = await self._connected(request)
+        up_writer.write(self._with_credentials(request).encode())
+        if has_body(request):
+            async for piece in body(self._reader, request):
+                up_writer.write(piece)
+                await up_writer.drain()
+        response = await read_head(up_reader)
+        while response and response.words[1] == "100":
+            self._writer.write(response.encode())
+            response = await read_head(up_reader)
+        if response is None:
+            raise ConnectionResetError("the API server closed the connection")
+        self._note(request, int(response.words[1]))
+        self._writer.write(response.encode())
+        await self._writer.drain()
+        if response.words[1] == "101":
+            await self._tunnel(up_reader, up_writer, cut_after)
+            return False
+        if has_body(request, response):
+            await _copy(body(up_reader, response), self._writer, cut_after)
+        return "close" not in (request.get("Connection").lower(), response.get("Connection").lower())
+
+    async def _connected(self, request: Head) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        identified = request.get("Authorization") in ("", f"Bearer {_OWN_TOKEN}")
+        if self._up and (self._identified != identified or self._up[0].at_eof()):
+            self.drop_upstream()
+        if not self._up:
+            self._up = await self._proxy._upstream.connect(identified)
+            self._identified = identified
+            self._proxy._writers.add(self._up[1])
+        return self._up
+
+    def _with_credentials(self, request: Head) -> Head:
+        if not self._identified:
+            return request
+        bare = request.without("Authorization")
+        token = self._proxy._upstream.token
+        return Head(bare.first, [*bare.headers, *([("Authorization", f"Bearer {token}")] if token else [])])
+
+    async def _tunnel(
+        self, up_reader: asyncio.StreamReader, up_writer: asyncio.StreamWriter, cut_after: int | None
+    ) -> None:
+        ways = [
+            asyncio.ensure_future(_copy(_pieces(self._reader), up_writer, None)),
+            asyncio.ensure_future(_copy(_pieces(up_reader), self._writer, cut_after)),
+        ]
+        done, running = await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        for way in running:
+            way.cancel()
+        for way in done:
+            way.result()
+
+    def _note(self, request: Head, status: int) -> None:
+        self._proxy.seen.append(Seen(request.words[0], request.words[1], status))
+
+
+async def _pieces(reader: asyncio.StreamReader) -> Any:
+    while piece := await reader.read(PIECE):
+        yield piece
+
+
+async def _copy(pieces: Any, writer: asyncio.StreamWriter, cut_after: int | None) -> None:
+    """Pass pieces on as they come; after `cut_after` bytes break off as a dying connection does."""
+    left = cut_after
+    async for piece in pieces:
+        writer.write(piece if left is None else piece[:left])
+        await writer.drain()
+        if left is not None:
+            left -= len(piece)
+            if left <= 0:
+                await asyncio.sleep(0.05)  # a reset overtakes what the kernel has not sent yet
+                raise ConnectionResetError("cut on demand")
+
+
+async def _when_closed(writer: asyncio.StreamWriter, then: Any) -> None:
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()
+    then()
+
+
+def _reset(writer: asyncio.StreamWriter) -> None:
+    """End a connection with RST instead of a polite close."""
+    connection = writer.get_extra_info("socket")
+    if connection is not None and connection.fileno() >= 0:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
