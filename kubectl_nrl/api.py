@@ -368,7 +368,10 @@ class Profile(Provider):
 
 
 class Scheduler(Provider):
-    """Chosen by `scheduler.kind`."""
+    """Chosen by `scheduler.kind`, or by a hand-written spec that names one of its `scheduler_names`."""
+
+    #: `schedulerName`s by which pods of a hand-written spec choose this provider when there is no `scheduler.kind`.
+    scheduler_names: tuple[str, ...] = ()
 
 
 class DraDriver(Provider):
@@ -392,6 +395,9 @@ class Policy(Provider):
 class CodeSource(Provider):
     """Chosen by `launch.codeSource`: how the run's code gets to the pods."""
 
+    #: False: Plans know it, and a run that needs it is refused before anything is sent.
+    available: bool = True
+
     def working_dir(self, ctx: Context) -> str | None:
         """The absolute directory on the pod in which the entrypoint runs; None for wherever Ray starts it."""
         return None
@@ -403,6 +409,9 @@ class CodeSource(Provider):
 
 class Submitter(Provider):
     """Chosen by the life cycle and `submit.submitter`: how the entrypoint reaches Ray."""
+
+    #: False: Plans know it, and a run that needs it is refused before anything is sent.
+    available: bool = True
 
     def refuses(self, code: CodeSource, ctx: Context) -> str | None:
         """Why this submitter cannot run with that code source, asked while planning, before a GPU is held."""

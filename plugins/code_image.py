@@ -1,0 +1,25 @@
+"""Code source `image`: the code is in the container image, at `launch.codePath`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from kubectl_nrl import hookimpl
+from kubectl_nrl.api import CodeSource, Context, Problem
+from kubectl_nrl.written import code_path, code_path_problems
+
+
+class ImageCode(CodeSource):
+    name = "image"
+    summary = "code in the image, at launch.codePath"
+
+    def working_dir(self, ctx: Context) -> str | None:
+        return code_path(ctx)
+
+    def problems(self, ctx: Context) -> Iterable[Problem]:
+        return code_path_problems(ctx, self.name)
+
+
+@hookimpl
+def nrl_code_sources() -> Iterator[CodeSource]:
+    yield ImageCode()

@@ -1,0 +1,125 @@
+"""KAI's objects on a live cluster: whether a queue or topology can be used, and what a PodGroup says of waiting pods.
+
+Queues and topologies are cluster-scoped, so that reading them is often forbidden: that is never a failure. Fields:
+KAI's pkg/apis/scheduling/{v2/queue_types,v2alpha2/podgroup_types}.go, pkg/apis/kai/v1alpha1/topology_types.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kubectl_nrl.api import Check, ClusterReader, Reason
+from kubectl_nrl.errors import ClusterError
+from kubectl_nrl.written import dig, maps
+
+QUEUES = ("scheduling.run.ai/v2", "Queue")
+POD_GROUPS = ("scheduling.run.ai/v2alpha2", "PodGroup")
+TOPOLOGIES = ("kai.scheduler/v1alpha1", "Topology")
+
+#: Reasons in a PodGroup's conditions that time does not cure.
+_LASTING = frozenset({"QueueDoesNotExist", "NonPreemptibleOverQuota"})
+
+
+def pod_group_reasons(run: Mapping[str, Any], cluster: ClusterReader) -> Iterator[Reason]:
+    """What the PodGroup that KAI made of the run (its RayJob or RayCluster) says; nothing where it cannot be read."""
+    meta = run.get("metadata") or {}
+    try:
+        groups = cluster.list(*POD_GROUPS, meta.get("namespace"))
+    except ClusterError:
+        return
+    for group in groups:
+        owners = [owner.get("uid") for _, owner in maps(dig(group, "metadata", "ownerReferences"))]
+        if meta.get("uid") in owners:
+            yield from _conditions(group)
+
+
+def _conditions(group: Mapping[str, Any]) -> Iterator[Reason]:
+    seen = set()
+    for _, condition in maps(dig(group, "status", "schedulingConditions")):
+        if condition.get("status") == "False":
+            continue
+        found = list(maps(condition.get("reasons"))) or [(0, condition)]
+        for _, entry in found:
+            reason, message = str(entry.get("reason", "")), str(entry.get("message", ""))
+            if (reason, message) in seen or not message:
+                continue
+            seen.add((reason, message))
+            lasting = reason in _LASTING or message.startswith("Requested topology")
+            yield Reason(f"PodGroup {dig(group, 'metadata', 'name')}", reason, message, heals=not lasting)
+
+
+def check_queue(cluster: ClusterReader, name: str, *, needs_gpus: bool) -> Check:
+    """Whether KAI's queue can hold a workload: it exists, is a leaf, its parents exist, its limits are not zero.
+
+    Queues are cluster-scoped and listing them is often forbidden; then the queue alone is asked for.
+    """
+    title = f'KAI queue "{name}"'
+    try:
+        listed = {str(dig(queue, "metadata", "name")): queue for queue in cluster.list(*QUEUES)}
+    except ClusterError as error:
+        if error.status == 403:
+            return _queue_alone(cluster, name, title)
+        if error.reason == "NotServed":
+            return Check(title, False, "this cluster has no KAI (scheduling.run.ai/v2 is not served)",
+                         "leave `scheduler` out, or install KAI")  # fmt: skip
+        raise
+    parents = {str(dig(queue, "spec", "parentQueue")) for queue in listed.values() if dig(queue, "spec", "parentQueue")}
+    leaves = sorted(set(listed) - parents)
+    choose = f"leaf queues here: {', '.join(leaves[:8]) or 'none'}"
+    if name not in listed:
+        return Check(title, False, f"not found; {choose}", "set scheduler.queue to one of them")
+    if name in parents:
+        return Check(title, False, f"is a parent queue, which cannot hold workloads; {choose}", "choose a leaf queue")
+    above, at = [name], dig(listed[name], "spec", "parentQueue")
+    while at:
+        if at not in listed or at in above:
+            fault = "does not exist" if at not in listed else "is its own ancestor"
+            return Check(title, False, f'its parent "{at}" {fault}, so KAI drops it', f"ask for queue {at}")
+        above.append(at)
+        at = dig(listed[at], "spec", "parentQueue")
+    return _limits(title, [listed[queue] for queue in above], needs_gpus)
+
+
+def _limits(title: str, queues: list[Mapping[str, Any]], needs_gpus: bool) -> Check:
+    """An unset or zero limit means that nothing of that resource may run."""
+    for queue in queues:
+        for resource in ("gpu", "cpu", "memory") if needs_gpus else ("cpu", "memory"):
+            if not dig(queue, "spec", "resources", resource, "limit"):
+                where = dig(queue, "metadata", "name")
+                return Check(title, False, f'queue "{where}" has a {resource} limit of 0, so nothing may run in it',
+                             f"ask its admin to set spec.resources.{resource}.limit (-1 is unlimited)")  # fmt: skip
+    return Check(title, True)
+
+
+def _queue_alone(cluster: ClusterReader, name: str, title: str) -> Check:
+    try:
+        found = cluster.get(*QUEUES, name)
+    except ClusterError as error:
+        if error.status != 403:
+            raise
+        return Check(title, None, "queues may not be read with these permissions")
+    if found:
+        return Check(title, True, "exists; whether it is a leaf could not be seen (listing queues is forbidden)")
+    return Check(title, False, "not found", "ask which queue is yours, and set scheduler.queue")
+
+
+def check_topology(cluster: ClusterReader, name: str, labels: tuple[str | None, ...]) -> Check:
+    """Whether KAI's Topology exists and has the labels as levels."""
+    title = f'KAI topology "{name}"'
+    try:
+        found = cluster.get(*TOPOLOGIES, name)
+    except ClusterError as error:
+        if error.status == 403:
+            return Check(title, None, "topologies may not be read with these permissions")
+        if error.reason == "NotServed":
+            return Check(title, False, "this KAI has no topologies", "leave scheduler.topology out, or update KAI")
+        raise
+    fix = "kubectl get topologies.kai.scheduler, then set scheduler.topology"
+    if found is None:
+        return Check(title, False, "not found", fix)
+    levels = [str(level.get("nodeLabel")) for _, level in maps(dig(found, "spec", "levels"))]
+    for label in labels:
+        if label and label not in levels:
+            return Check(title, False, f'has no level "{label}"; its levels: {", ".join(levels)}', fix)
+    return Check(title, True)

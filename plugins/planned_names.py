@@ -1,0 +1,48 @@
+"""The code source and submitters of long-lived runs, as Plans know them: checked and rendered, and not run yet.
+
+`available` is False for all of them, and a run that needs one is refused before anything is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubectl_nrl import hookimpl
+from kubectl_nrl.api import CodeSource, Submitter, Traits
+
+
+class UploadCode(CodeSource):
+    name = "upload"
+    summary = "code sent from this machine, as Ray's working directory"
+    traits = Traits(uploads=True)
+    available = False
+
+
+class PortForwardSubmitter(Submitter):
+    name = "portForward"
+    summary = "Ray's Jobs API, through a forwarded port"
+    available = False
+
+
+class ExecSubmitter(Submitter):
+    name = "exec"
+    summary = "started in the head pod, through pods/exec"
+    available = False
+
+
+class LocalSubmitter(Submitter):
+    name = "local"
+    summary = "a Ray on this machine"
+    available = False
+
+
+@hookimpl
+def nrl_code_sources() -> Iterator[CodeSource]:
+    yield UploadCode()
+
+
+@hookimpl
+def nrl_submitters() -> Iterator[Submitter]:
+    yield PortForwardSubmitter()
+    yield ExecSubmitter()
+    yield LocalSubmitter()

@@ -1,0 +1,32 @@
+"""The default scheduler: pods go wherever their own spec sends them, which is what no `scheduler` key means.
+
+It renders nothing, so a hand-written `schedulerName` of a scheduler that this program does not know stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from kubectl_nrl import hookimpl
+from kubectl_nrl.api import Context, Problem, Scheduler
+from kubectl_nrl.written import origin
+
+
+class DefaultScheduler(Scheduler):
+    name = "default"
+    summary = "kube-scheduler, or whichever scheduler the pods' own spec names"
+
+    def problems(self, ctx: Context) -> Iterable[Problem]:
+        """A queue means a queueing scheduler was meant, and this one would start the pods at once."""
+        if ctx.wrote("scheduler.queue"):
+            yield Problem(
+                'scheduler.queue has no effect: scheduler.kind is "default"',
+                origin(ctx, "scheduler", "queue"),
+                hint="scheduler: {kind: kai, queue: NAME} or {kind: kueue, queue: NAME}",
+                severity="warning",
+            )
+
+
+@hookimpl
+def nrl_schedulers() -> Iterator[Scheduler]:
+    yield DefaultScheduler()

@@ -1,0 +1,66 @@
+"""The `secrets` section: Secrets whose keys become environment variables of all Ray pods, by reference only.
+
+Pods made from a profile get the person's own Secret (`<user>-secrets`) unasked, as an optional reference: it is where
+tokens are kept, and whoever has none can still run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from kubectl_nrl import hookimpl
+from kubectl_nrl.api import Check, ClusterReader, Context, Patch, Section, Target
+from kubectl_nrl.errors import ClusterError
+
+
+def _names(ctx: Context) -> list[str]:
+    written = ctx.get("secrets")
+    return [str(name) for name in written] if isinstance(written, list) else []
+
+
+class Secrets(Section):
+    name = "secrets"
+    summary = "Secrets as environment of all Ray pods (envFrom)"
+
+    def schema(self) -> dict[str, Any]:
+        from nrl_schemas import load
+
+        fragment: dict[str, Any] = load("fragments/secrets")
+        return fragment
+
+    def active(self, ctx: Context) -> bool:
+        return ctx.wrote("secrets") or any(not role.written for role in ctx.roles.values())
+
+    def patches(self, ctx: Context) -> Iterable[Patch]:
+        if ctx.wrote("secrets"):
+            for name in _names(ctx):
+                yield Patch(Target.pods(), _reference({"name": name}), path="secrets")
+            return
+        own = {"name": f"{ctx.run.user.name}-secrets", "optional": True}
+        for role in ctx.roles.values():
+            if not role.written:
+                yield Patch(Target.pods(role.name), _reference(own), path="secrets")
+
+    def checks(self, ctx: Context, cluster: ClusterReader) -> Iterable[Check]:
+        """Pods whose Secret is absent wait in CreateContainerConfigError for good."""
+        for name in _names(ctx):
+            title = f'Secret "{name}"'
+            try:
+                found = cluster.get("v1", "Secret", name, ctx.namespace)
+            except ClusterError as error:
+                if error.status != 403:
+                    raise
+                yield Check(title, None, "may not be read with these permissions")
+                continue
+            fix = f"kubectl create secret generic {name} -n {ctx.namespace} --from-env-file=FILE"
+            yield Check(title, True) if found else Check(title, False, f'not found in namespace "{ctx.namespace}"', fix)
+
+
+def _reference(secret: dict[str, Any]) -> dict[str, Any]:
+    return {"container": {"ray": {"envFrom": [{"secretRef": secret}]}}}
+
+
+@hookimpl
+def nrl_sections() -> Iterator[Section]:
+    yield Secrets()
