@@ -155,6 +155,28 @@ class Manager:
         message = f'no {word} "{name}"{did_you_mean(name, known)}'
         raise ConfigError([Problem(message, origin, f"one of: {', '.join(known) or 'none is loaded'}")])
 
+    def fragments(self) -> dict[str, dict[str, Any]]:
+        """JSON Schemas that providers own, by their key: `networking`, `scheduler.kai`, `policies.nemorl`."""
+        found: dict[str, dict[str, Any]] = {}
+        for kind, prefix in (("sections", ""), ("schedulers", "scheduler."), ("policies", "policies.")):
+            for name, provider in self.providers(kind).items():
+                try:
+                    schema = provider.schema()
+                except Exception as error:
+                    raise PluginError(
+                        f'plugin "{self.plugin_of(provider)}" failed in schema() of {KINDS[kind][1]} "{name}": '
+                        f"{type(error).__name__}: {error}"
+                    ) from error
+                if schema is None:
+                    continue
+                if not isinstance(schema, dict):
+                    raise PluginError(
+                        f'plugin "{self.plugin_of(provider)}": schema() of {KINDS[kind][1]} "{name}" '
+                        f"returned {_show(schema)}"
+                    )
+                found[prefix + name] = schema
+        return found
+
     def plugin_of(self, provider: Provider) -> str:
         """The label of the plugin that yielded a provider: `builtin:scheduler_kai`, `acme-nrl 1.2`."""
         owner = self._owners.get(id(provider))

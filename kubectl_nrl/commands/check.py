@@ -1,0 +1,101 @@
+"""`kubectl nrl check`: everything that can be known of a run without a cluster, on one screen.
+
+What a cluster would say is not guessed at: the screen names the versions that were assumed.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ExitCode, NrlError, UsageError
+from ..output import render
+from ..parser import FORMATS
+from .planning import add_plan_arguments, load_plan, refuse
+from .session import Session
+
+if TYPE_CHECKING:
+    from ..output import Result
+
+EXAMPLES = """
+kubectl nrl check recipe.yaml --infra infra.yaml
+kubectl nrl check recipe.yaml --infra infra.yaml cluster.num_nodes=8 infra.scheduler.queue=rl
+kubectl nrl check recipe.yaml --infra infra.yaml --explain
+kubectl nrl check recipe.yaml --infra infra.yaml --manifests-only -o manifests.yaml
+kubectl nrl check --schema > infra.schema.json
+"""
+
+#: Any -o that is no format names a file here.
+WRITES_FILES = True
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_plan_arguments(parser)
+    show = parser.add_mutually_exclusive_group()
+    show.add_argument("--manifests-only", action="store_true", help="print the manifests and nothing else")
+    show.add_argument("--explain", action="store_true", help="print every field that was set for you, with who set it")
+    show.add_argument("--schema", action="store_true", help="print the JSON Schema of the infra file, for editors")
+    parser.add_argument("--format", choices=("yaml", "json"), help="the form of the file that -o FILE names")
+
+
+def handle(args: argparse.Namespace, session: Session) -> ExitCode:
+    file = None if args.output in FORMATS else session.cwd / args.output
+    form = _form(args, file)
+    if args.schema:
+        _deliver(_schema(session, form), file, session)
+        return ExitCode.OK
+    _, plan = load_plan(args, session)
+    refuse(plan.problems)
+    session.output.problems(plan.problems)
+    if args.manifests_only:
+        from .manifest_text import plan_list, plan_yaml
+
+        text = _json(plan_list(plan)) if form == "json" else plan_yaml(plan)
+    else:
+        from .check_screen import Checked
+
+        result: Result = Checked(plan, explain=args.explain)
+        text = render(result, form)
+    _deliver(text, file, session)
+    return ExitCode.OK
+
+
+def _form(args: argparse.Namespace, file: Path | None) -> str:
+    """--format, else -o's format, else what the file's name says."""
+    if args.format:
+        return str(args.format)
+    if file is None:
+        return str(args.output)
+    return "json" if file.suffix == ".json" else "yaml"
+
+
+def _schema(session: Session, form: str) -> str:
+    from ..schema import infra_schema
+
+    schema: Mapping[str, Any] = infra_schema(session.manager.fragments())
+    if form == "yaml":
+        from .manifest_text import plain, to_yaml
+
+        return to_yaml(plain(schema))
+    return _json(schema)
+
+
+def _json(data: Any) -> str:
+    import json
+
+    return json.dumps(data, indent=2, ensure_ascii=False)
+
+
+def _deliver(text: str, file: Path | None, session: Session) -> None:
+    if file is None:
+        session.output.line(text)
+        return
+    if file.is_dir():
+        raise UsageError(f'-o "{file}" is a directory', "name a file, or one of: text, json, yaml")
+    try:
+        file.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
+    except OSError as error:
+        raise NrlError(f'cannot write "{file}": {error.strerror or error}') from error
+    session.output.note(f"wrote {file}")

@@ -1,0 +1,211 @@
+"""A Plan as one screen, and as data: what `check` answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..output import problem_data
+
+if TYPE_CHECKING:
+    from ..facts import ClusterFacts
+    from ..plan import Plan
+    from ..plan.model import Lifetime, PlannedObject, RolePlan
+
+_NOTES = {"flag": "-n", "infra": "the infra file", "context": "the kubeconfig context", "default": "nothing names one"}
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The result of `check`; with `explain`, every rendered field that somebody set, with who."""
+
+    plan: Plan
+    explain: bool = False
+    schema = "check"
+
+    def text(self) -> str:
+        plan = self.plan
+        lines = [
+            f"{plan.kind} {_workload(plan)}",
+            *_rows(
+                ("namespace", f"{plan.namespace} (from {_NOTES.get(plan.namespace_from, plan.namespace_from)})"),
+                ("profile", plan.profile or "none"),
+                ("scheduler", plan.scheduler),
+                ("dra", ", ".join(plan.dra) or "none"),
+            ),
+            *(line for role in plan.roles for line in _role_lines(role)),
+            *_rows(
+                ("code", _code(plan)),
+                ("submitter", " ".join(w for w in (plan.launch.submitter, plan.launch.submission_mode) if w)),
+                ("lifetime", lifetime_words(plan.lifetime)),
+                ("log", plan.launch.log_dir or "on the head pod only"),
+                ("objects", ", ".join(f"{o.kind}/{o.name}" for o in plan.objects)),
+            ),
+            "entrypoint:",
+            *(f"  {line}" for line in plan.launch.entrypoint.rstrip("\n").splitlines()),
+            facts_words(plan.facts),
+        ]
+        if self.explain:
+            lines += ["", *explain_lines(plan)]
+        return "\n".join(line.rstrip() for line in lines)
+
+    def data(self) -> dict[str, Any]:
+        plan, launch, lifetime = self.plan, self.plan.launch, self.plan.lifetime
+        data: dict[str, Any] = {
+            "kind": plan.kind,
+            "name": _workload(plan),
+            "namespace": {"name": plan.namespace, "from": plan.namespace_from},
+            "recipe": plan.recipe_path,
+            "infra": plan.infra_path,
+            "profile": plan.profile,
+            "scheduler": plan.scheduler,
+            "dra": list(plan.dra),
+            "roles": [_role_data(role) for role in plan.roles],
+            "pods": sum(role.pods for role in plan.roles),
+            "gpus": sum(role.gpus for role in plan.roles),
+            "launch": {
+                "submitter": launch.submitter,
+                "submissionMode": launch.submission_mode,
+                "codeSource": launch.code_source,
+                "workingDir": launch.working_dir,
+                "logDir": launch.log_dir,
+                "entrypoint": launch.entrypoint,
+            },
+            "lifetime": {
+                "form": lifetime.form,
+                "workersAfter": lifetime.workers_after,
+                "headAfter": lifetime.head_after,
+                "headKept": lifetime.head_kept,
+                "recordAfter": lifetime.record_after,
+                "headRequests": dict(lifetime.head_requests),
+            },
+            "objects": [
+                {"apiVersion": o.api_version, "kind": o.kind, "name": o.name, "wave": o.wave} for o in plan.objects
+            ],
+            "facts": {"source": plan.facts.source, "kubernetes": plan.facts.kubernetes},
+            "problems": [problem_data(p) for p in plan.problems],
+        }
+        if self.explain:
+            data["explain"] = [
+                {"object": f"{o.kind}/{o.name}", "field": path, "value": value, "source": source}
+                for o in plan.objects
+                for path, value, source in explained(o)
+            ]
+        return data
+
+
+def lifetime_words(lifetime: Lifetime) -> str:
+    """What happens when the job ends, in one line."""
+    if lifetime.form == "keep":
+        return "everything is kept, GPUs included, until you delete it"
+    words = [f"workers and their GPUs go {_after(lifetime.workers_after)}"]
+    if lifetime.head_kept:
+        requests = ", ".join(f"{name} {value}" for name, value in sorted(lifetime.head_requests.items()))
+        words.append(f"the head stays{f' ({requests})' if requests else ''} and goes {_after(lifetime.head_after)}")
+    else:
+        words.append("the head goes with them")
+    if lifetime.record_after is not None:
+        words.append(f"the RayJob goes {_after(lifetime.record_after)}")
+    return "; ".join(words)
+
+
+def facts_words(facts: ClusterFacts) -> str:
+    """Which cluster the Plan was made for."""
+    if facts.source != "offline":
+        return f"made for this cluster (Kubernetes {facts.kubernetes})"
+    return (
+        f"offline: made for Kubernetes {facts.kubernetes} and the newest documented KubeRay, KAI, Kueue and DRA; "
+        "`run` looks at the cluster first"
+    )
+
+
+def explained(obj: PlannedObject) -> Iterator[tuple[str, Any, str]]:
+    """(field, value, who set it) of an object, for every field that somebody set."""
+    from ..manifests.merge import leaves
+
+    for path, value in leaves(obj.manifest):
+        for end in range(len(path), 0, -1):
+            source = obj.sources.get(tuple(path[:end]))
+            if source:
+                yield field_name(path), value, source
+                break
+
+
+def explain_lines(plan: Plan) -> Iterator[str]:
+    for obj in plan.objects:
+        yield f"{obj.kind}/{obj.name}"
+        for name, value, source in explained(obj):
+            text = value if isinstance(value, str) else repr(value)
+            shown = text if len(text) <= 60 and "\n" not in text else f"{text.splitlines()[0][:57]}..."
+            yield f"  {name}: {shown}  <- {source}"
+
+
+def field_name(path: tuple[str | int, ...]) -> str:
+    """`spec.containers[ray].env[A].value`."""
+    name = ""
+    for part in path:
+        if isinstance(part, int):
+            name += f"[{part}]"
+        elif part.startswith("["):
+            name += part
+        else:
+            name += f".{part}" if name else part
+    return name
+
+
+def _workload(plan: Plan) -> str:
+    try:
+        return plan.workload().name
+    except KeyError:
+        return ", ".join(role.cluster for role in plan.roles)
+
+
+def _rows(*rows: tuple[str, str]) -> Iterator[str]:
+    for name, value in rows:
+        yield f"  {name:<10} {value}"
+
+
+def _role_lines(role: RolePlan) -> Iterator[str]:
+    gpus = f"{role.gpus} GPU{'' if role.gpus == 1 else 's'}" if role.gpus else "no GPUs"
+    yield f"  {role.name:<10} {role.cluster}: {role.pods} pod{'' if role.pods == 1 else 's'}, {gpus}"
+    yield f"    head     1 x {_gpus(role.head_gpus)}, {role.head_image}"
+    for group in role.groups:
+        yield f"    workers  {group.replicas} x {_gpus(group.gpus)}, {group.image} ({group.name})"
+    if role.claims:
+        yield f"    claims   {', '.join(role.claims)}"
+
+
+def _role_data(role: RolePlan) -> dict[str, Any]:
+    return {
+        "name": role.name,
+        "cluster": role.cluster,
+        "kind": role.kind,
+        "pods": role.pods,
+        "gpus": role.gpus,
+        "head": {"image": role.head_image, "gpus": role.head_gpus},
+        "groups": [{"name": g.name, "replicas": g.replicas, "gpus": g.gpus, "image": g.image} for g in role.groups],
+        "claims": list(role.claims),
+    }
+
+
+def _gpus(count: int) -> str:
+    return f"{count} GPU{'' if count == 1 else 's'}" if count else "CPU"
+
+
+def _code(plan: Plan) -> str:
+    where = plan.launch.working_dir
+    return (
+        f"{plan.launch.code_source}, runs in {where}"
+        if where
+        else f"{plan.launch.code_source}, runs where Ray starts it"
+    )
+
+
+def _after(seconds: int | None) -> str:
+    if seconds is None:
+        return "never"
+    if seconds == 0:
+        return "the moment the job ends"
+    days, rest = divmod(seconds, 86400)
+    return f"{days} days after the end" if days and not rest else f"{seconds} s after the end"

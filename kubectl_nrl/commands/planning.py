@@ -1,0 +1,137 @@
+"""From a command line to a Plan, the same way for every verb that takes a recipe.
+
+Flags become `plan.Options` with None where they were not given, since a flag's default must never beat a file.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ConfigError, PluginError, Problem, UsageError
+from ..parser import PROG, recipe_and_overrides
+
+if TYPE_CHECKING:
+    from ..api import ClusterFacts, RunInfo
+    from ..config import Config
+    from ..plan import Plan
+    from ..plan.model import Options
+    from .session import Session
+
+#: The run id of a Plan that is only looked at: `check` gives the same answer every time.
+CHECK_RUN_ID = "20260101-000000-chck"
+
+
+def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
+    """RECIPE, overrides, --infra, and which life cycle the Plan is made for."""
+    parser.add_argument(
+        "words", metavar="RECIPE [OVERRIDES]", nargs="*", help="the recipe, and Hydra overrides: a.b=1, +a=1, ++a=1, ~a"
+    )
+    parser.add_argument("--infra", metavar="FILE", help="the infra file (not needed when the recipe holds `infra:`)")
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument("--rayjob", dest="mode", action="store_const", const="rayjob", help="an ephemeral RayJob")
+    mode.add_argument(
+        "--raycluster", dest="mode", action="store_const", const="raycluster", help="long-lived Ray clusters"
+    )
+
+
+def add_launch_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of `run` that shape a Plan."""
+    group = parser.add_argument_group("how it is launched")
+    add = group.add_argument
+    add("--mode", dest="run_mode", choices=("interactive", "batch"), help="sets submitter, code source and waiting")
+    add("--submitter", metavar="NAME", help="how the entrypoint reaches a long-lived cluster")
+    add("--code-source", metavar="NAME", help="how the code gets to the pods: image, lustre")
+    add("--code-path", metavar="DIR", help="the code's absolute directory on the pods")
+    add("--rayjob-name", metavar="NAME", help="the RayJob's name (at most 47 characters)")
+    add("--ttl", metavar="SECONDS", type=seconds, help="keep the CPU head and its log this long after the end (3600)")
+    add("--hold", metavar="SECONDS", type=seconds, help="keep everything this long after the end, GPUs included")
+    add("--shutdown", action=argparse.BooleanOptionalAction, help="delete the cluster when the job ends (default)")
+    add("--wait", action=argparse.BooleanOptionalAction, help="follow the run to its end (default)")
+
+
+def seconds(word: str) -> int:
+    """A whole number of seconds, not negative."""
+    if not word.isascii() or not word.isdigit():
+        raise argparse.ArgumentTypeError(f'"{word}" is not a whole number of seconds, 0 or more')
+    return int(word)
+
+
+def load_plan(
+    args: argparse.Namespace,
+    session: Session,
+    facts: ClusterFacts | None = None,
+    *,
+    run: RunInfo | None = None,
+    context_namespace: str | None = None,
+    prog: str = f"{PROG} check",
+) -> tuple[Config, Plan]:
+    """Load the files and build the Plan; `facts` default to the documented newest.
+
+    Raises `UsageError` and `ConfigError`; the latter with every problem found, those that plugins found included.
+    """
+    from .. import config as configs
+    from .. import plan as plans
+
+    recipe, overrides = recipe_and_overrides(args.words, prog)
+    if recipe is None:
+        raise UsageError("RECIPE is missing", f"{prog} recipe.yaml --infra infra.yaml")
+    options = plan_options(args, session, context_namespace)
+    config = configs.load(recipe, args.infra, overrides, env=session.env, cwd=session.cwd)
+    asked = _ask(session, "nrl_config_loaded", {"config": config})
+    if facts is None:
+        from ..facts import OFFLINE as facts
+    plan = plans.build(config, run or session.new_run(CHECK_RUN_ID), facts, options, session.manager)
+    plan = replace(plan, problems=(*plan.problems, *asked))
+    answers = _ask(session, "nrl_plan_built", {"plan": plan})
+    return config, replace(plan, problems=(*plan.problems, *answers))
+
+
+def plan_options(args: argparse.Namespace, session: Session, context_namespace: str | None = None) -> Options:
+    """What the flags say; raises `UsageError` for flags that contradict each other."""
+    from ..plan.model import Options
+
+    def flag(name: str) -> Any:
+        return getattr(args, name, None)
+
+    if flag("shutdown") is False:
+        for name in ("ttl", "hold"):
+            if flag(name) is not None:
+                raise UsageError(
+                    f"--{name} says when things are deleted, and --no-shutdown that nothing is", "leave one out"
+                )
+    return Options(
+        mode=flag("mode"),
+        run_mode=flag("run_mode"),
+        submitter=flag("submitter"),
+        code_source=flag("code_source"),
+        code_path=flag("code_path"),
+        rayjob_name=flag("rayjob_name"),
+        ttl=flag("ttl"),
+        hold=flag("hold"),
+        shutdown=flag("shutdown"),
+        wait=flag("wait"),
+        namespace=session.namespace,
+        context_namespace=context_namespace,
+        manifests_only=bool(flag("manifests_only")),
+    )
+
+
+def _ask(session: Session, hook: str, arguments: dict[str, Any]) -> tuple[Problem, ...]:
+    """The problems that plugins found; an error among them refuses the files."""
+    found: list[Problem] = []
+    for owner, item in session.manager.hook.items(hook, arguments):
+        if not isinstance(item, Problem):
+            raise PluginError(f'plugin "{owner.label}": {hook} answered {type(item).__name__}, not a Problem')
+        found.append(item)
+    refuse(found)
+    return tuple(found)
+
+
+def refuse(problems: Iterable[Problem]) -> None:
+    """Raise a `ConfigError` with all of them when one is an error."""
+    problems = tuple(problems)
+    if any(p.severity == "error" for p in problems):
+        raise ConfigError(problems)
