@@ -126,7 +126,8 @@ class _Merge:
             for index, item in enumerate(value):
                 if item not in items:
                     items.append(copy.deepcopy(item))
-                    self.into.sources[(*here, len(items) - 1)] = Source(self.rank, self.label((*there, index)))
+                    at = (*here, len(items) - 1)
+                    self.into.sources[at] = Source(self.rank, self.label((*there, index)))
         else:
             self._set(base, key, value, here, there)
 
@@ -182,7 +183,7 @@ def leaves(value: Any, at: FieldPath = ()) -> Iterator[tuple[FieldPath, Any]]:
     """Every field of a manifest with its path, keyed lists by key; an empty map is a field."""
     if isinstance(value, Mapping) and value:
         for key, item in value.items():
-            yield from _children(key, item, (*at, key))
+            yield from _children(str(key), item, (*at, key))
     else:
         yield at, value
 

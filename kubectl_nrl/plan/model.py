@@ -129,7 +129,7 @@ class Plan:
     """Everything that will exist, ordered by (wave, kind, name), and what a person should know about it.
 
     `namespace_from` says where the namespace came from: `flag`, `infra`, `context` or `default`. `scheduler`, `profile`, `dra` are
-    the chosen providers' names.
+    the chosen providers' names; `attached` maps a role to the existing cluster it uses.
     """
 
     kind: Kind
@@ -148,6 +148,7 @@ class Plan:
     wait: bool
     recipe_path: str = ""
     infra_path: str = ""
+    attached: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def errors(self) -> tuple[Problem, ...]:

@@ -1,0 +1,20 @@
+"""Config to Plan: `build` makes the pure value that every command reads, `preflight` asks the cluster what its providers need."""
+
+from __future__ import annotations
+
+from .build import build, preflight
+from .model import (
+    WORKLOAD_WAVE,
+    GroupPlan,
+    Launch,
+    Lifetime,
+    Options,
+    Plan,
+    PlannedObject,
+    RolePlan,
+)
+
+__all__ = [
+    "WORKLOAD_WAVE", "GroupPlan", "Launch", "Lifetime", "Options", "Plan", "PlannedObject", "RolePlan",
+    "build", "preflight",
+]  # fmt: skip
