@@ -66,6 +66,12 @@ class Cluster:
         """Close idle connections."""
         self.client.close()
 
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
     def get(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> dict[str, Any] | None:
         """The object, or None when it is not there.
 

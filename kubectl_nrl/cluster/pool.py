@@ -9,7 +9,6 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from types import TracebackType
 
 from .patience import Patience
 from .sockets import Channel, DialError
@@ -92,9 +91,7 @@ class Response:
     def __enter__(self) -> Response:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
 
@@ -118,7 +115,7 @@ def exchange(channel: Channel, request: Request, patience: Patience) -> tuple[Re
     while not parser.status:
         try:
             data = channel.recv(patience)
-        except TimeoutError:
+        except (TimeoutError, DialError):
             raise
         except OSError as error:
             raise WireError(f"connection lost: {(broken or error).strerror or error}") from error
@@ -193,7 +190,11 @@ class Pool:
                 return
         channel.close()
 
+    def __del__(self) -> None:
+        self.close()
+
     def close(self) -> None:
+        """Close what is idle; connections in use are closed when their answers were read."""
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []

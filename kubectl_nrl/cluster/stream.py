@@ -11,7 +11,6 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from urllib.parse import quote
 
 from ..errors import ClusterError
@@ -53,9 +52,11 @@ def open_stream(client: Client, endpoint: Endpoint, patience: Patience) -> WebSo
     target = client.target(endpoint.path, endpoint.query)
 
     def ask(proof: Proof) -> Response:
+        # The port-forward handler refuses a client that would have JSON.
+        headers = client.headers(proof, {"Accept": "*/*"})
         channel = client.dial(patience)
         try:
-            parser, first, protocol = upgrade(channel, target, client.headers(proof), endpoint.protocols, patience)
+            parser, first, protocol = upgrade(channel, target, headers, endpoint.protocols, patience)
         except BaseException:
             channel.close()
             raise
@@ -150,8 +151,8 @@ class ForwardChannel:
 
 
 def _pod_error(data: bytes) -> str:
-    text = errors.clean(data.decode("utf-8", "replace"), 300)
-    return "connection refused: nothing listens there" if "refused" in text else text
+    text = data.decode("utf-8", "replace")
+    return "connection refused: nothing listens there" if "refused" in text else errors.clean(text, 300)
 
 
 class Forward:
@@ -215,7 +216,5 @@ class Forward:
     def __enter__(self) -> Forward:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
