@@ -1,0 +1,278 @@
+"""Gives `${...}` its value, lazily and per value: `${key}`, `${.relative}`, `${resolver:arguments}`.
+
+OmegaConf's grammar reads every interpolation but the plainest, and its visitor evaluates it; only looking up keys is done here, on
+our own tree. So a value keeps its origin, a resolver cannot reach the process, and OmegaConf is imported only when needed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from . import pieces
+from .nodes import MISSING, Key, Node, dotted, list_index, to_plain
+from .resolvers import ResolverError, functions
+
+#: Levels of values and references that may lead into one another.
+MAX_CHAIN = 150
+#: Characters of one computed text, and values of one computed tree: doubling references make billions.
+MAX_TEXT = 1 << 20
+MAX_NODES = 200_000
+#: Characters inside one `${...}`; OmegaConf's parser takes microseconds for each.
+MAX_PIECE = 4096
+
+_KEY = re.compile(r"\$\{\s*(\.*[A-Za-z_][\w-]*(?:\.[\w-]+)*)\s*\}", re.ASCII)
+_SIMPLE_CALL = re.compile(r"\$\{(user|oc\.env):\s*([A-Za-z_]\w*)?\s*\}", re.ASCII)
+
+
+class Unresolved(Exception):
+    """Why an interpolation has no value. `kind`: key, missing, syntax, resolver, call, cycle, size; `name` is the key or resolver."""
+
+    def __init__(self, message: str, kind: str, name: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.kind = kind
+        self.name = name
+
+
+def is_live(node: Node) -> bool:
+    """Whether a value holds `${` (escaped or not), so that it needs evaluation."""
+    return isinstance(node.value, str) and "${" in node.value
+
+
+class Resolver:
+    """Values of one tree. `outer` is searched for absolute keys the tree has not (the recipe around an `infra:` key)."""
+
+    def __init__(self, root: Node, env: Mapping[str, str], user: str, outer: Node | None = None) -> None:
+        self.root = root
+        self.outer = Resolver(outer, env, user) if outer is not None else None
+        self._functions = functions(env, user)
+        self._values: dict[tuple[Key, ...], Node] = {}
+        self._sizes: dict[tuple[Key, ...], int] = {}
+        self._open: list[tuple[Key, ...]] = []
+
+    def find(self, path: tuple[Key, ...]) -> tuple[tuple[Key, ...], Node] | None:
+        """The place and node `path` leads to, following interpolations on the way; None when it leads nowhere.
+
+        The last value is followed too. Raises Unresolved where an interpolation on the way has no value.
+        """
+        place, node = self._follow((), self.root)
+        for key in path:
+            child = node.child(key)
+            if child is None:
+                return None
+            place, node = self._follow((*place, _as_index(node, key)), child)
+        return place, node
+
+    def resolved(self, path: tuple[Key, ...], node: Node) -> Node:
+        """The tree below a place, without interpolations. Raises Unresolved."""
+        try:
+            return self._sized(path, node)[0]
+        except RecursionError:
+            raise Unresolved("too many references in a row", "cycle") from None
+
+    def _sized(self, path: tuple[Key, ...], node: Node) -> tuple[Node, int]:
+        """The resolved tree and how many values it has when it is written out."""
+        if path in self._values:
+            return self._values[path], self._sizes[path]
+        place, target = self._follow(path, node)
+        if place != path:
+            source, size = self._sized(place, target)
+            value = Node(source.value, node.origin, source.text, source.style, source.written_keys)
+        elif target.is_scalar:
+            value, size = target, 1
+        else:
+            with _Open(self, path):
+                value, size = self._container(path, target)
+        self._values[path], self._sizes[path] = value, size
+        return value, size
+
+    def _container(self, path: tuple[Key, ...], node: Node) -> tuple[Node, int]:
+        built = [(key, self._sized((*path, key), child)) for key, child in node.children()]
+        size = 1 + sum(size for _, (_, size) in built)
+        if size > MAX_NODES:
+            raise Unresolved(f"the references in it expand to more than {MAX_NODES} values", "size")
+        if node.is_map:
+            return Node({key: child for key, (child, _) in built}, node.origin, written_keys=node.written_keys), size
+        return Node([child for _, (child, _) in built], node.origin), size
+
+    def _follow(self, path: tuple[Key, ...], node: Node) -> tuple[tuple[Key, ...], Node]:
+        """The place and node behind a value that is one reference; a computed value in its own place; else the node itself."""
+        if not is_live(node):
+            return path, node
+        if path in self._values:
+            return path, self._values[path]
+        with _Open(self, path):
+            reference = _KEY.fullmatch(node.value)
+            if reference and not (self.outer and self._only_outside(reference[1])):
+                return self._target(reference[1], path)
+            value = self.text(node.value, path)
+            result = _computed(value, node)
+        self._values[path], self._sizes[path] = result, 1
+        return path, result
+
+    def _only_outside(self, key: str) -> bool:
+        return not key.startswith(".") and self._absolute(key) is None
+
+    def _target(self, key: str, path: tuple[Key, ...]) -> tuple[tuple[Key, ...], Node]:
+        """Where `${key}` written at `path` leads. Raises Unresolved."""
+        name = key.lstrip(".")
+        dots = len(key) - len(name)
+        if dots > len(path):
+            raise Unresolved(f'"{key}" goes above the top of the file', "key", name)
+        if dots:
+            found = self.find((*path[: len(path) - dots], *_split(name)))
+        else:
+            found = self._absolute(name)
+        if found is None:
+            raise Unresolved(f'there is no key "{name}"', "key", name)
+        if found[1].value == MISSING and found[1].is_scalar:
+            raise Unresolved(f'"{name}" has no value yet (???)', "missing", name)
+        return found
+
+    def _absolute(self, name: str) -> tuple[tuple[Key, ...], Node] | None:
+        """An absolute key; `infra.x` means `x` too, as inside an `infra:` wrapper."""
+        parts = _split(name)
+        found = self.find(parts)
+        if found is None and parts[0] == "infra" and self.root.child("infra") is None and len(parts) > 1:
+            found = self.find(parts[1:])
+        return found
+
+    def text(self, text: str, path: tuple[Key, ...]) -> Any:
+        """The value of a text that holds `${`, written at `path`. Raises Unresolved."""
+        found = pieces.split(text)
+        if len(found) == 1 and found[0].live:
+            return self.piece(found[0], path)
+        words = [_as_text(self.piece(piece, path)) if piece.live else piece.text for piece in found]
+        if sum(map(len, words)) > MAX_TEXT:
+            raise Unresolved(f"the text becomes longer than {MAX_TEXT} characters", "size")
+        return "".join(words)
+
+    def piece(self, piece: pieces.Piece, path: tuple[Key, ...]) -> Any:
+        """The value of one `${...}`. Raises Unresolved."""
+        if not piece.closed:
+            raise Unresolved("the ${ is not closed", "syntax")
+        reference = _KEY.fullmatch(piece.text)
+        if reference:
+            return self._plain(reference[1], path)
+        call = _SIMPLE_CALL.fullmatch(piece.text)
+        if call:
+            return self._call(call[1], (call[2],) if call[2] else (), path)
+        return self._by_grammar(piece.text, path)
+
+    def _plain(self, key: str, path: tuple[Key, ...]) -> Any:
+        """What `${key}` stands for, as plain data."""
+        if self.outer and self._only_outside(key):
+            try:
+                return self.outer._plain(key, ())
+            except Unresolved as error:
+                raise Unresolved(error.message, error.kind, error.name) from None
+        place, target = self._target(key, path)
+        return to_plain(self.resolved(place, target))
+
+    def _call(self, name: str, args: tuple[Any, ...], path: tuple[Key, ...]) -> Any:
+        """The value of a resolver."""
+        own = {"oc.select": self._select, "oc.dict.keys": self._keys, "oc.dict.values": self._dict_values, "oc.decode": self._decode}
+        try:
+            if name in own:
+                return own[name](path, *args)
+            if name not in self._functions:
+                raise Unresolved(f'there is no resolver "{name}"', "resolver", name)
+            return self._functions[name](*args)
+        except ResolverError as error:
+            raise Unresolved(f"{name}: {error}", "call", name) from None
+        except TypeError:
+            raise Unresolved(f"{name}: wrong number or kind of values", "call", name) from None
+
+    def _select(self, path: tuple[Key, ...], key: str, *default: Any) -> Any:
+        try:
+            return self._plain(str(key), path)
+        except Unresolved as error:
+            if error.kind in ("key", "missing"):
+                return default[0] if default else None
+            raise
+
+    def _keys(self, path: tuple[Key, ...], key: str) -> Any:
+        return list(self._mapping(key, path))
+
+    def _dict_values(self, path: tuple[Key, ...], key: str) -> Any:
+        return list(self._mapping(key, path).values())
+
+    def _mapping(self, key: str, path: tuple[Key, ...]) -> dict[Key, Any]:
+        value = self._plain(str(key), path)
+        if not isinstance(value, dict):
+            raise ResolverError(f'"{key}" is not a mapping')
+        return value
+
+    def _decode(self, path: tuple[Key, ...], text: Any) -> Any:
+        if text is None:
+            return None
+        return self._by_grammar(str(text), path, rule=("singleElement", "VALUE_MODE"))
+
+    def _by_grammar(self, text: str, path: tuple[Key, ...], rule: tuple[str, str] = ("configValue", "DEFAULT_MODE")) -> Any:
+        """One interpolation read and evaluated by OmegaConf's own grammar. Raises Unresolved."""
+        if len(text) > MAX_PIECE:
+            raise Unresolved(f"longer than {MAX_PIECE} characters", "syntax")
+        import warnings
+
+        from omegaconf.errors import OmegaConfBaseException
+        from omegaconf.grammar_parser import parse
+        from omegaconf.grammar_visitor import GrammarVisitor
+
+        def key_value(key: str, memo: Any) -> Any:
+            return self._plain(key, path)
+
+        def call_value(*, name: str, args: tuple[Any, ...], args_str: tuple[str, ...]) -> Any:
+            return self._call(name, args, path)
+
+        try:
+            tree = parse(text, *rule)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # OmegaConf's deprecation of empty arguments
+                return GrammarVisitor(key_value, call_value, memo=None).visit(tree)
+        except Unresolved:
+            raise
+        except (OmegaConfBaseException, RecursionError, ValueError, AssertionError, AttributeError, TypeError) as error:
+            raise Unresolved("not a value OmegaConf can read", "syntax") from error
+
+
+class _Open:
+    """Marks a place as being resolved, so that a circle is noticed."""
+
+    def __init__(self, resolver: Resolver, path: tuple[Key, ...]) -> None:
+        self.stack = resolver._open
+        self.path = path
+
+    def __enter__(self) -> None:
+        if self.path in self.stack:
+            circle = [*self.stack[self.stack.index(self.path) :], self.path]
+            raise Unresolved(f"it refers to itself: {' -> '.join(dotted(p) or '(top)' for p in circle)}", "cycle")
+        if len(self.stack) > MAX_CHAIN:
+            raise Unresolved("too many references in a row", "cycle")
+        self.stack.append(self.path)
+
+    def __exit__(self, *error: object) -> None:
+        self.stack.pop()
+
+
+def _computed(value: Any, node: Node) -> Node:
+    from .nodes import from_plain
+
+    result = from_plain(value, node.origin)
+    if result.is_scalar:
+        result.style = node.style
+    return result
+
+
+def _as_index(node: Node, key: Key) -> Key:
+    return list_index(node.value, key) if node.is_list else key
+
+
+def _split(key: str) -> tuple[Key, ...]:
+    """`a.b[c]` as keys."""
+    return tuple(part for part in re.split(r"[.\[\]]", key) if part)
+
+
+def _as_text(value: Any) -> str:
+    return str(value)
