@@ -14,10 +14,10 @@ from pathlib import Path
 from . import images, processes
 from .cache import cache_dir, say
 from .errors import ClusterError, checked
-from .machine import NETWORK, POD_RANGE, RUN
+from .machine import POD_RANGE
 from .state import State
+from .traces import NETWORK, RUN, SOCKET, end_containers
 
-SOCKET = RUN / "containerd.sock"
 CNI_BIN = "/usr/lib/cni"
 
 
@@ -25,9 +25,11 @@ def up(state: State) -> None:
     """Start containerd and import the images that are absent or changed."""
     config = state.write("containerd.toml", _config(state))
     state.write("cni/10-bridge.conflist", json.dumps(_network(state)))
-    processes.start(state, "containerd", ["/usr/bin/containerd", "--config", config])
-    processes.wait_until(state, "containerd", _answers)
-    _forget_containers()
+    began = not processes.running(state, "containerd")
+    _start(state, config)
+    if began and _forget_containers():  # those of a killed node; containerd has read them already, so read anew
+        processes.stop(state, "containerd")
+        _start(state, config)
     for image in (images.pause_image(), images.ray_image()):
         ensure_image(state, image)
 
@@ -83,11 +85,26 @@ def _image_id(reference: str) -> str:
     return str(manifest.get("config", {}).get("digest", ""))
 
 
-def _forget_containers() -> None:
-    """Remove containers that an earlier node left in the kept root; none of them can still run."""
-    running = {line.split()[0] for line in ctr("tasks", "list").splitlines()[1:]}
-    for container in set(ctr("containers", "list", "-q").split()) - running:
-        ctr("containers", "delete", container)
+def remove_all(state: State) -> None:
+    """End and forget all containers, while containerd still runs; the kubelet is stopped already."""
+    end_containers()
+    if processes.running(state, "containerd"):
+        _forget_containers()
+
+
+def _start(state: State, config: Path) -> None:
+    processes.start(state, "containerd", ["/usr/bin/containerd", "--config", config])
+    processes.wait_until(state, "containerd", _answers)
+
+
+def _forget_containers() -> bool:
+    """Remove what containerd knows of containers that do not run; tells whether there was any."""
+    running = {line.split()[0] for line in ctr("tasks", "list").splitlines()[1:] if "RUNNING" in line}
+    stale = set(ctr("containers", "list", "-q").split()) - running
+    for container in stale:
+        subprocess.run([*_CTR, "tasks", "delete", "--force", container], capture_output=True, check=False)
+        subprocess.run([*_CTR, "containers", "delete", container], capture_output=True, check=False)
+    return bool(stale)
 
 
 def _root() -> Path:

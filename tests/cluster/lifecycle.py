@@ -11,10 +11,11 @@ import shutil
 import time
 from pathlib import Path
 
-from . import control_plane, fake_nodes, go_builds, kuberay, machine, node, processes
+from . import containers, control_plane, fake_nodes, go_builds, kuberay, machine, node, processes
 from .cache import locked, say
 from .state import State
 
+_START_ORDER = ("etcd", "apiserver", "controller-manager", "scheduler", "containerd", "kubelet")  # others need these
 OUR_CRDS = Path(__file__).resolve().parent / "crds"
 
 
@@ -40,8 +41,9 @@ def up(state: State, *, with_kuberay: bool = True) -> None:
 def down(state: State) -> None:
     """Stop everything and remove the state but the logs; does nothing to a cluster that is not there."""
     with locked(state.root.with_name(state.root.name + ".lock")):
-        for name in reversed(processes.names(state)):
-            # The kubelet would restart what is killed below it, and the data are thrown away: no need for grace.
+        for name in stop_order(processes.names(state)):
+            if name == "containerd":  # the kubelet is stopped by now and restarts nothing
+                containers.remove_all(state)
             processes.stop(state, name, grace=5.0)
         if state.depth == "node":
             machine.clean(state)
@@ -50,6 +52,11 @@ def down(state: State) -> None:
                 if path.name == "logs":
                     continue
                 shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+def stop_order(names: list[str]) -> list[str]:
+    """Return the names so that each process is stopped before those it needs, whenever each was started."""
+    return sorted(names, key=lambda name: -_START_ORDER.index(name) if name in _START_ORDER else -len(_START_ORDER))
 
 
 def is_up(state: State) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from . import certificates, containers, go_builds, machine, packages, processes, versions
+from . import certificates, containers, go_builds, machine, packages, processes, traces, versions
 from .control_plane import NODE_ADDRESS, kubectl, server_url
 from .state import State
 
@@ -52,7 +52,7 @@ def _kubelet(state: State) -> None:
             "anonymous": {"enabled": False},
         },
         "authorization": {"mode": "AlwaysAllow"},
-        "containerRuntimeEndpoint": f"unix://{containers.SOCKET}",
+        "containerRuntimeEndpoint": f"unix://{traces.SOCKET}",
         "cgroupDriver": "cgroupfs",
         "failCgroupV1": False,
         "failSwapOn": False,
@@ -61,7 +61,7 @@ def _kubelet(state: State) -> None:
         "clusterDomain": DOMAIN,
         "clusterDNS": [NODE_ADDRESS],
         "resolvConf": str(state.write("resolv.conf", f"nameserver {NODE_ADDRESS}\n")),
-        "podLogsDir": str(machine.POD_LOGS),
+        "podLogsDir": str(traces.POD_LOGS),
         "evictionHard": {"memory.available": "100Mi", "nodefs.available": "1%", "imagefs.available": "1%"},
         "imageGCHighThresholdPercent": 100,  # an image that was imported can be pulled from nowhere
         "maxPods": 110,
@@ -73,7 +73,7 @@ def _kubelet(state: State) -> None:
         "kubeconfig": kubeconfig,
         "hostname-override": NAME,
         "node-ip": NODE_ADDRESS,
-        "root-dir": machine.VAR / "kubelet",
+        "root-dir": traces.VAR / "kubelet",
     }
     _component(state, "kubelet", flags)
 

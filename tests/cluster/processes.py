@@ -93,6 +93,7 @@ def start(state: State, name: str, argv: Iterable[object], env: Mapping[str, str
             },
             start_new_session=True,
         )
+    child.returncode = 0  # its pid file owns it from here; Popen would warn that it outlives this object
     started = _start_time(child.pid)
     process = Process(child.pid, started or 0, boot_id(), words)
     state.write(f"pids/{name}.json", json.dumps(asdict(process)))
