@@ -9,15 +9,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import Problem
+from .documents import check_patch, check_profile
 from .engine import faults
 from .infra import builtin_fragments, check_infra, infra_schema, published_schema
 from .nodes import SchemaFault, property_paths
+from .objects import check_object, check_user_spec
 from .problems import OriginOf, to_problems
 from .suggestions import nearest
 
 __all__ = [
-    "OriginOf", "SchemaFault", "builtin_fragments", "check_infra", "infra_schema", "nearest", "property_paths",
-    "published_schema", "validate",
+    "OriginOf", "SchemaFault", "builtin_fragments", "check_infra", "check_object", "check_patch", "check_profile",
+    "check_user_spec", "infra_schema", "nearest", "property_paths", "published_schema", "validate",
 ]  # fmt: skip
 
 
