@@ -165,7 +165,7 @@ def _dispatch(argv: list[str], session: Session) -> int:
     parser, module = verb_parser(_find(name, session))
     parser.parse_words(rest, args)
     if args.output not in FORMATS and not getattr(module, "WRITES_FILES", False):
-        raise UsageError(f'-o "{args.output}": {" or ".join(FORMATS)} (only check writes a file)')
+        raise UsageError(f'-o "{args.output}" is no format', f"one of: {', '.join(FORMATS)}; only check writes a file")
     _apply(args, session)
     session.output.format = args.output if args.output in FORMATS else "text"
     return int(module.handle(args, session))
@@ -173,7 +173,7 @@ def _dispatch(argv: list[str], session: Session) -> int:
 
 def _format(argv: Sequence[str]) -> str:
     """The form asked for, told before anything is parsed: a command line that is wrong ends in that form too."""
-    for word, following in zip(argv, [*argv[1:], ""], strict=True):
+    for word, following in zip(argv, [*argv[1:], ""], strict=False):
         flag, _, value = word.partition("=")
         if flag in ("-o", "--output") and (value or following) in FORMATS:
             return value or following
