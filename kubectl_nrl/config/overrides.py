@@ -103,7 +103,16 @@ def _parse(text: str, origin: Origin) -> Override:
         raise Refused("an override without a key")
     kind: Kind = "delete" if found.is_delete() else "add" if found.is_add() else "force" if found.is_force_add() else "change"
     value = found.value()
+    if not _keys_are_sound(value):
+        raise Refused("a mapping's key must be text or a number")
     return Override(kind, tuple(key.split(".")), value, "=" in text, text, origin)
+
+
+def _keys_are_sound(value: Any) -> bool:
+    """Whether every mapping in a value has keys OmegaConf can hold."""
+    if isinstance(value, dict):
+        return all(key is not None and key == key and _keys_are_sound(child) for key, child in value.items())
+    return all(_keys_are_sound(child) for child in value) if isinstance(value, list) else True
 
 
 def _hydra(text: str) -> Any:
