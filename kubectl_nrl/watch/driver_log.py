@@ -9,12 +9,15 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from ..errors import ClusterError
 from .log_copy import LogCopy
 from .log_view import Shown, WandbPage
+
+#: Seconds during which a log that cannot be read yet is no news: the head has just started.
+QUIET = 10.0
 
 
 class JobsApi(Protocol):
@@ -23,6 +26,8 @@ class JobsApi(Protocol):
     def get(self, submission_id: str) -> Mapping[str, Any] | None: ...
 
     def log_chunk(self, submission_id: str, offset: int) -> bytes: ...
+
+    def close(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -72,16 +77,17 @@ class DriverLog:
         self.end: LogEnd | None = None
         self._why = ""
         self._patience = 0.0
+        self._jobs: JobsApi | None = None
         self._reset()
 
     def _reset(self) -> None:
-        self._jobs: JobsApi | None = None
         self._offset = 0
         self._shown = Shown()
         self._page = WandbPage()
         self._driver_over = False
         self._complete = False
-        self._troubled = ""
+        self._troubled_since: float | None = None
+        self._told_trouble = False
         self._next_state_check = 0.0
 
     def follow(self, source: Source) -> None:
@@ -140,6 +146,7 @@ class DriverLog:
         source = self._source
         assert source is not None
         self._flush()
+        self._disconnect()
         self._reset()
         if self._copy is not None:
             kept = self._copy.attempt(source.uid)
@@ -162,7 +169,7 @@ class DriverLog:
             data = self._jobs.log_chunk(source.submission_id, self._offset)
         except ClusterError as error:
             return self._trouble(error)
-        self._troubled = ""
+        self._troubled_since, self._told_trouble = None, False
         if data:
             self._offset += len(data)
             self._keep(data)
@@ -194,17 +201,34 @@ class DriverLog:
         self._driver_over = job is not None and str(job.get("status")) in ("SUCCEEDED", "FAILED", "STOPPED")
 
     def _trouble(self, error: ClusterError) -> bool:
-        self._jobs = None
-        over = self._finishing_until is not None and time.monotonic() >= self._finishing_until
-        if self._finishing_until is not None and (over or error.reason == "Gone"):
+        self._disconnect()
+        now = time.monotonic()
+        if self._finishing_until is not None and (now >= self._finishing_until or error.reason == "Gone"):
             self._why = error.message
             return True
-        if not self._troubled and self._finishing_until is None:
-            refused = error.status in (401, 403)
-            self._say(f"driver log: {error.message}; {'the run is watched without it' if refused else 'reconnecting'}")
-        self._troubled = error.message
-        self._pause(30.0 if error.status in (401, 403) else self._poll)
+        if error.reason == "LogReplaced" and self._source is not None:
+            # A head that restarted has another log under the same name: an attempt of its own.
+            self._say(f"driver log: {error.message}")
+            self._source = replace(self._source, uid=self._source.uid + "+")
+            return False
+        refused = error.status in (401, 403)
+        self._tell_trouble(error, now, refused)
+        self._pause(30.0 if refused else self._poll)
         return False
+
+    def _tell_trouble(self, error: ClusterError, now: float, refused: bool) -> None:
+        """Say it once per outage; a log that has not begun gets some seconds first."""
+        self._troubled_since = self._troubled_since or now
+        early = not self._offset and now - self._troubled_since < QUIET
+        if self._told_trouble or self._finishing_until is not None or (early and not refused):
+            return
+        self._told_trouble = True
+        self._say(f"driver log: {error.message}; {'the run is watched without it' if refused else 'reconnecting'}")
+
+    def _disconnect(self) -> None:
+        jobs, self._jobs = self._jobs, None
+        if jobs is not None:
+            jobs.close()
 
     def _pause(self, seconds: float) -> None:
         """Wait, or until something changes: a new attempt, the end of the run."""
@@ -236,6 +260,7 @@ class DriverLog:
             self._sink(rest)
 
     def _close(self) -> None:
+        self._disconnect()
         if self.failure is None and not self._stopped:
             try:
                 self._flush()

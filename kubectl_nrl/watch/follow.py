@@ -280,7 +280,7 @@ class Follow:
         if now - self._ready_since >= NO_DRIVER and not self._warned_no_driver:
             self._warned_no_driver = True
             self._warn(
-                f"the Ray cluster {self.ray_cluster} has been ready for {NO_DRIVER:.0f} s and KubeRay has not submitted "
-                "the driver: the operator may not reach the head's port 8265 (NetworkPolicy, Ray token), or its "
+                f"the Ray cluster {self.ray_cluster} has been ready for {NO_DRIVER:.0f} s and KubeRay has not "
+                "submitted the driver: the operator may not reach the head's port 8265 (NetworkPolicy, Ray token), or its "
                 "submitter pod does not start"
             )

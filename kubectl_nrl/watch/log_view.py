@@ -13,7 +13,7 @@ from collections.abc import Iterable
 _ECHO = re.compile(rb"(Running entrypoint for job [^\n]*?: ): nrl [^\n]*")
 #: The echo stands among the first lines, after those of the runtime environment's set-up; then nothing is held back
 #: any more.
-_PRELUDE_LINES = 40
+_PRELUDE_LINES = 200
 _PRELUDE_BYTES = 512 * 1024
 
 _WANDB = re.compile(rb"https?://[^\s\x1b\"'<>]+/runs/[A-Za-z0-9_.~-]+")
@@ -22,7 +22,7 @@ _WANDB = re.compile(rb"https?://[^\s\x1b\"'<>]+/runs/[A-Za-z0-9_.~-]+")
 class Shown:
     """Replaces the echo of the encoded entrypoint; feed it a log's bytes from the start.
 
-    Whole lines are looked at during the log's first lines; after the echo, or after 40 lines, bytes pass untouched.
+    Whole lines are looked at during the log's first lines; after the echo, or after 200 lines, bytes pass untouched.
     """
 
     def __init__(self) -> None:

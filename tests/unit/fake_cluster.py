@@ -192,5 +192,9 @@ class FakeJobs:
     def get(self, submission_id: str) -> dict[str, Any] | None:
         return {"submission_id": submission_id, "status": self.status}
 
-    def stop(self, submission_id: str) -> None:
+    def stop(self, submission_id: str) -> bool:
         self.stopped.append(submission_id)
+        return True
+
+    def close(self) -> None:
+        pass

@@ -139,6 +139,41 @@ def test_the_copy_is_the_resume_point(tmp_path: Path) -> None:
     assert read_record(folder)["complete"] is True
 
 
+def test_a_replaced_heads_log_is_another_attempt(tmp_path: Path) -> None:
+    jobs = FakeJobs(b"a long first log\n")
+    follower = Follower(jobs, LogCopy.open(tmp_path / "id-1"))
+    follower.log.follow(SOURCE)
+    follower.until(17)
+    jobs.errors, jobs.log = [ClusterError("the head was replaced", reason="LogReplaced")], b"short\n"
+    follower.until(23)
+    assert follower.finish()
+    assert follower.got == b"a long first log\nshort\n"
+    assert (tmp_path / "id-1" / "driver.log.1").read_bytes() == b"a long first log\n"
+
+
+def test_a_refusal_is_said_at_once_and_only_once() -> None:
+    jobs = FakeJobs(b"")
+    jobs.errors = [ClusterError("you may not create pods/portforward", status=403)] * 2
+    follower = Follower(jobs)
+    follower.log.follow(SOURCE)
+    time.sleep(0.1)
+    assert len(follower.said) == 1
+    assert "watched without it" in follower.said[0]
+    follower.log.stop()
+
+
+def test_a_log_that_has_not_begun_is_no_news() -> None:
+    jobs = FakeJobs(b"")
+    jobs.errors = [ClusterError("no running head pod", reason="NoHead")] * 5
+    follower = Follower(jobs)
+    follower.log.follow(SOURCE)
+    time.sleep(0.2)
+    jobs.log = b"x\n"
+    follower.until(2)
+    assert follower.finish()
+    assert follower.said == []
+
+
 def test_the_copy_is_for_its_owner_only_and_has_one_writer(tmp_path: Path) -> None:
     folder = tmp_path / "runs" / "id-1"
     copy = LogCopy.open(folder)
@@ -217,7 +252,7 @@ def test_an_echo_cut_off_at_the_end_is_not_shown_either() -> None:
 def test_a_plain_entrypoint_is_shown_and_bytes_pass_untouched_after_the_first_lines() -> None:
     assert shown([b"Running entrypoint for job x: python a.py\n"]) == b"Running entrypoint for job x: python a.py\n"
     view = Shown()
-    view.feed(b"x\n" * 50)
+    view.feed(b"x\n" * 250)
     assert view.feed(b"50%\r") == b"50%\r"
 
 

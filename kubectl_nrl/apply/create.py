@@ -1,0 +1,175 @@
+"""Creates a Plan's objects: children, then the workload, then who owns whom; and takes them back when a step fails.
+
+The workload comes after its children since KubeRay makes pods of it at once, and the children's owner comes last
+since it needs the workload's uid. A kill in between leaves at worst children that hold nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ..api import Ref
+from ..errors import ClusterError
+from ..labels import RUN, labels_of
+from .dry_run import plain
+
+if TYPE_CHECKING:
+    from ..plan.model import Plan, PlannedObject
+
+Say = Callable[[str], None]
+Tell = Callable[[Mapping[str, Any]], None]
+
+#: Seconds that a controller gets to make the objects that the workload's pods refer to.
+CONTROLLER = 60.0
+
+
+@dataclass
+class Created:
+    """What a call made so far, in order; `workload` is the RayJob as the API server returned it."""
+
+    objects: list[dict[str, Any]] = field(default_factory=list)
+    workload: dict[str, Any] | None = None
+
+
+def up(
+    plan: Plan,
+    cluster: Any,
+    created: Created,
+    *,
+    say: Say,
+    warn: Say,
+    event: Tell = lambda event: None,
+    controller_within: float = CONTROLLER,
+) -> None:
+    """Create everything, filling `created` on the way.
+
+    A step that fails takes back what is in `created`, and nothing else, then raises. Ctrl-C before the workload
+    exists does so too; after it, the run is left alone.
+    """
+    from ..plan.model import WORKLOAD_WAVE
+
+    try:
+        for obj in (o for o in plan.objects if o.wave < WORKLOAD_WAVE):
+            _create(obj, plan, cluster, created, event)
+            for ref in obj.await_refs:
+                _await(ref, obj, plan.namespace, cluster, say=say, within=controller_within)
+        owner = _reference(_create(plan.workload(), plan, cluster, created, event))
+        for obj in (o for o in plan.objects if o.wave >= WORKLOAD_WAVE and o is not plan.workload()):
+            _create(obj, plan, cluster, created, event, owner=owner)
+    except BaseException as error:
+        if created.workload is None or isinstance(error, Exception):
+            _roll_back(cluster, created, say, warn)
+        else:
+            _own_children(cluster, created, warn)
+        raise
+    _own_children(cluster, created, warn)
+
+
+def _create(
+    obj: PlannedObject,
+    plan: Plan,
+    cluster: Any,
+    created: Created,
+    event: Tell,
+    *,
+    owner: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    manifest = plain(obj.manifest)
+    if owner is not None:
+        manifest["metadata"]["ownerReferences"] = [dict(owner)]
+    try:
+        made: dict[str, Any] = cluster.create(manifest, namespace=plan.namespace)
+    except BaseException as error:
+        arrived = _arrived(obj, plan, cluster, error)
+        if arrived is None:
+            raise
+        made = arrived
+        if not isinstance(error, Exception):  # Ctrl-C while the answer was on its way
+            _note(obj, made, created, plan)
+            raise
+    _note(obj, made, created, plan)
+    event({"event": "created", "kind": obj.kind, "name": obj.name, "namespace": plan.namespace})
+    return made
+
+
+def _note(obj: PlannedObject, made: dict[str, Any], created: Created, plan: Plan) -> None:
+    made.setdefault("apiVersion", obj.api_version)
+    made.setdefault("kind", obj.kind)
+    created.objects.append(made)
+    if obj is plan.workload():
+        created.workload = made
+
+
+def _arrived(obj: PlannedObject, plan: Plan, cluster: Any, error: BaseException) -> dict[str, Any] | None:
+    """The object, when the request failed without an answer and yet was carried out: it carries this run's label."""
+    if isinstance(error, ClusterError) and 0 < error.status < 500:
+        return None
+    if not isinstance(error, (ClusterError, KeyboardInterrupt)):
+        return None
+    try:
+        live: dict[str, Any] | None = cluster.get(obj.api_version, obj.kind, obj.name, plan.namespace)
+    except ClusterError:
+        return None
+    return live if live is not None and labels_of(live).get(RUN) == plan.run.id else None
+
+
+def _await(ref: Ref, obj: PlannedObject, namespace: str, cluster: Any, *, say: Say, within: float) -> None:
+    """Wait for what a controller makes of a child. Raises `ClusterError` when it does not."""
+    deadline = time.monotonic() + within
+    told = False
+    while cluster.get(ref.api_version, ref.kind, ref.name, namespace) is None:
+        if time.monotonic() >= deadline:
+            raise ClusterError(
+                f"{ref.kind.lower()}/{ref.name} was not made of {obj.kind.lower()}/{obj.name} within {within:.0f} s: "
+                "its controller does not run, or refuses it",
+                f"kubectl describe {obj.kind.lower()} {obj.name} -n {namespace}",
+            )
+        if not told:
+            told = True
+            say(f"waiting for {ref.kind.lower()}/{ref.name}, which the controller of {obj.kind} makes")
+        time.sleep(0.25)
+
+
+def _reference(workload: Mapping[str, Any]) -> dict[str, Any]:
+    """An ownerReference without blockOwnerDeletion: that would need a permission that users of shared clusters lack."""
+    meta = workload["metadata"]
+    return {"apiVersion": workload["apiVersion"], "kind": workload["kind"], "name": meta["name"], "uid": meta["uid"]}
+
+
+def _own_children(cluster: Any, created: Created, warn: Say) -> None:
+    """Tell the children whose they are, so that garbage collection removes them with the run."""
+    assert created.workload is not None
+    body = {"metadata": {"ownerReferences": [_reference(created.workload)]}}
+    for made in created.objects:
+        meta = made["metadata"]
+        if made is created.workload or meta.get("ownerReferences"):
+            continue
+        try:
+            cluster.patch(made["apiVersion"], made["kind"], meta["name"], meta["namespace"], body)
+        except ClusterError as error:
+            warn(f"{made['kind'].lower()}/{meta['name']} will not be removed with the run: {error.message}")
+
+
+def _roll_back(cluster: Any, created: Created, say: Say, warn: Say) -> None:
+    """Delete what was made, last first, by uid."""
+    for made in reversed(created.objects):
+        meta = made["metadata"]
+        words = f"{made['kind'].lower()}/{meta['name']}"
+        try:
+            cluster.delete(
+                made["apiVersion"],
+                made["kind"],
+                meta["name"],
+                meta["namespace"],
+                uid=meta["uid"],
+                propagation="Foreground",
+            )
+        except ClusterError as error:
+            warn(f"{words} could not be deleted again: {error.message}; kubectl delete {words} -n {meta['namespace']}")
+        else:
+            say(f"rolled back: {words} deleted")
+    created.objects.clear()
+    created.workload = None
