@@ -1,25 +1,60 @@
 """Fake nodes by kwok: pods go to Running and Ready at once and run nothing, so a fleet costs no memory.
 
-For schedules and sizes that no test machine has; nothing that needs a process in a pod (a log, a Ray job) works here.
+The pods' addresses are made local to this machine: whatever is sent to a fake pod must not leave through the default
+route, and a test may listen on a pod's address and be its Ray.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import urllib.error
 import urllib.request
+from pathlib import Path
 
-from . import certificates, control_plane, go_builds, processes
+from . import certificates, control_plane, go_builds, packages, processes, versions
+from .cache import locked
+from .errors import CannotRunHere, checked
 from .state import State
 
 NODES = 4
+
+
+def prepare(state: State) -> None:
+    """Check that this host can hold fake nodes, and take a range of addresses for their pods."""
+    if sys.platform != "linux" or os.geteuid() != 0:
+        raise CannotRunHere("fake nodes need Linux and root, for a local route to their pods' addresses")
+    packages.ensure_debian({"iproute2": versions.NODE_PACKAGES["iproute2"]})
+    with locked(Path("/run/lock/kubectl-nrl-tests-routes")):
+        pod_range = state.facts().get("pod_range")
+        present = checked(["ip", "route", "show", "table", "local"])
+        if not pod_range:
+            pod_range = next(free for n in range(256) if (free := f"10.89.{n}.0/24") not in present)
+            state.record(pod_range=pod_range)
+        if pod_range not in present:
+            checked(["ip", "route", "add", "local", pod_range, "dev", "lo"])
+
+
+def clean(state: State) -> None:
+    """Give the range of addresses back."""
+    pod_range = state.facts().get("pod_range")
+    if pod_range:
+        subprocess.run(["ip", "route", "delete", "local", pod_range, "dev", "lo"], capture_output=True, check=False)
 
 
 def up(state: State) -> None:
     """Start kwok and make a few nodes; tests add their own with `fake_node`."""
     kubeconfig = certificates.kubeconfig(state, "kwok", "system:masters", server_url=control_plane.server_url(state))
     port = state.port("kwok")
-    flags = [f"--kubeconfig={kubeconfig}", "--manage-all-nodes=true", f"--server-address=127.0.0.1:{port}"]
+    flags = [
+        f"--kubeconfig={kubeconfig}",
+        "--manage-all-nodes=true",
+        f"--server-address=127.0.0.1:{port}",
+        f"--cidr={state.facts()['pod_range']}",
+        "--node-ip=127.0.0.1",  # what asks a fake kubelet for logs is refused here and goes nowhere else
+    ]
     processes.start(state, "kwok", [go_builds.kwok(), *flags])
     processes.wait_until(state, "kwok", lambda: _healthy(f"http://127.0.0.1:{port}/healthz"))
     nodes = [fake_node(f"fake-{number}") for number in range(NODES)]

@@ -101,6 +101,7 @@ def ray_image() -> Image:
             "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
             "PYTHONPATH=/opt/ray",
             "LANG=C.UTF-8",
+            "RAY_USAGE_STATS_ENABLED=0",  # nothing here may ask for an address outside this machine
         ),
         command=("bash",),
         workdir="/root",

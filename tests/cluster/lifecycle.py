@@ -27,6 +27,8 @@ def up(state: State, *, with_kuberay: bool = True) -> None:
             shutil.rmtree(state.logs, ignore_errors=True)  # of the cluster before this one
         if state.depth == "node":
             node.prepare(state)
+        if state.depth == "kwok":
+            fake_nodes.prepare(state)
         control_plane.up(state)
         control_plane.create_missing(state, go_builds.kuberay_crds(), OUR_CRDS)
         if state.depth == "kwok":
@@ -47,6 +49,8 @@ def down(state: State) -> None:
             processes.stop(state, name, grace=5.0)
         if state.depth == "node":
             machine.clean(state)
+        if state.depth == "kwok":
+            fake_nodes.clean(state)
         if state.root.exists():
             for path in state.root.iterdir():
                 if path.name == "logs":
