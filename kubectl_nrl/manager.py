@@ -169,7 +169,9 @@ class Manager:
                         f"{type(error).__name__}: {error}"
                     ) from error
                 if schema is None:
-                    continue
+                    if kind == "schedulers":
+                        continue
+                    schema = {}
                 if not isinstance(schema, dict):
                     raise PluginError(
                         f'plugin "{self.plugin_of(provider)}": schema() of {KINDS[kind][1]} "{name}" '
@@ -182,6 +184,15 @@ class Manager:
         """The label of the plugin that yielded a provider: `builtin:scheduler_kai`, `acme-nrl 1.2`."""
         owner = self._owners.get(id(provider))
         return owner.label if owner else type(provider).__module__
+
+    def problems(self, hook: str, **arguments: Any) -> list[Problem]:
+        """What the plugins that implement a hook object to. An answer that is no `Problem` is a `PluginError`."""
+        found: list[Problem] = []
+        for owner, item in self.hook.items(hook, arguments):
+            if not isinstance(item, Problem):
+                raise PluginError(f'plugin "{owner.label}": {hook} answered {_show(item)}, not a Problem')
+            found.append(item)
+        return found
 
     def observe(self, event: Mapping[str, Any]) -> None:
         """Tell every `nrl_event`. One that raises is told once, as a warning, and costs the run nothing."""

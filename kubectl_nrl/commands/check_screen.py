@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,12 @@ if TYPE_CHECKING:
     from ..plan import Plan
     from ..plan.model import Lifetime, PlannedObject, RolePlan
 
-_NOTES = {"flag": "-n", "infra": "the infra file", "context": "the kubeconfig context", "default": "nothing names one"}
+_NOTES = {
+    "flag": "from -n",
+    "infra": "from the infra file",
+    "context": "from the kubeconfig context",
+    "default": "nothing names another",
+}
 
 
 @dataclass(frozen=True)
@@ -29,7 +35,7 @@ class Checked:
         lines = [
             f"{plan.kind} {_workload(plan)}",
             *_rows(
-                ("namespace", f"{plan.namespace} (from {_NOTES.get(plan.namespace_from, plan.namespace_from)})"),
+                ("namespace", f"{plan.namespace} ({_NOTES.get(plan.namespace_from, plan.namespace_from)})"),
                 ("profile", plan.profile or "none"),
                 ("scheduler", plan.scheduler),
                 ("dra", ", ".join(plan.dra) or "none"),
@@ -134,11 +140,19 @@ def explained(obj: PlannedObject) -> Iterator[tuple[str, Any, str]]:
 
 def explain_lines(plan: Plan) -> Iterator[str]:
     for obj in plan.objects:
-        yield f"{obj.kind}/{obj.name}"
-        for name, value, source in explained(obj):
-            text = value if isinstance(value, str) else repr(value)
-            shown = text if len(text) <= 60 and "\n" not in text else f"{text.splitlines()[0][:57]}..."
-            yield f"  {name}: {shown}  <- {source}"
+        fields = list(explained(obj))
+        if fields:
+            yield f"{obj.kind}/{obj.name}"
+        for name, value, source in fields:
+            yield f"  {name}: {_shown(value)}  <- {source}"
+
+
+def _shown(value: Any) -> str:
+    """A field's value in at most 60 characters; an environment variable by its value alone."""
+    if isinstance(value, Mapping) and set(value) == {"name", "value"}:
+        value = value["value"]
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    return text if len(text) <= 60 and "\n" not in text else f"{text.splitlines()[0][:57]}..."
 
 
 def field_name(path: tuple[str | int, ...]) -> str:

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ConfigError, PluginError, Problem, UsageError
+from ..errors import ConfigError, Problem, UsageError
 from ..parser import PROG, recipe_and_overrides
 
 if TYPE_CHECKING:
@@ -74,19 +73,19 @@ def load_plan(
     """
     from .. import config as configs
     from .. import plan as plans
+    from ..facts import OFFLINE
 
     recipe, overrides = recipe_and_overrides(args.words, prog)
     if recipe is None:
         raise UsageError("RECIPE is missing", f"{prog} recipe.yaml --infra infra.yaml")
     options = plan_options(args, session, context_namespace)
     config = configs.load(recipe, args.infra, overrides, env=session.env, cwd=session.cwd)
-    asked = _ask(session, "nrl_config_loaded", {"config": config})
-    if facts is None:
-        from ..facts import OFFLINE as facts
-    plan = plans.build(config, run or session.new_run(CHECK_RUN_ID), facts, options, session.manager)
-    plan = replace(plan, problems=(*plan.problems, *asked))
-    answers = _ask(session, "nrl_plan_built", {"plan": plan})
-    return config, replace(plan, problems=(*plan.problems, *answers))
+    if not config.infra and not config.infra_path:
+        raise UsageError(
+            "there is no infra file, and the recipe holds no `infra:`", f"{prog} {recipe} --infra infra.yaml"
+        )
+    plan = plans.build(config, run or session.new_run(CHECK_RUN_ID), facts or OFFLINE, options, session.manager)
+    return config, plan
 
 
 def plan_options(args: argparse.Namespace, session: Session, context_namespace: str | None = None) -> Options:
@@ -117,17 +116,6 @@ def plan_options(args: argparse.Namespace, session: Session, context_namespace: 
         context_namespace=context_namespace,
         manifests_only=bool(flag("manifests_only")),
     )
-
-
-def _ask(session: Session, hook: str, arguments: dict[str, Any]) -> tuple[Problem, ...]:
-    """The problems that plugins found; an error among them refuses the files."""
-    found: list[Problem] = []
-    for owner, item in session.manager.hook.items(hook, arguments):
-        if not isinstance(item, Problem):
-            raise PluginError(f'plugin "{owner.label}": {hook} answered {type(item).__name__}, not a Problem')
-        found.append(item)
-    refuse(found)
-    return tuple(found)
 
 
 def refuse(problems: Iterable[Problem]) -> None:

@@ -80,13 +80,12 @@ class _Planner:
     drafts: Drafts = field(init=False, default_factory=Drafts)
 
     def plan(self) -> Plan:
-        self.config = as_planned(self.config, self.options)
-        self.problems += judge.written(self.config, self.manager)
+        self.problems += judge.written(as_planned(self.config, self.options), self.manager)
         profile = choose_profile(self.config, self.manager, self.problems)
         if profile.data:
             self.config = self.config.with_infra_defaults(profile.get("defaults", {}), f"profile {profile.name}")
-        for answer in self.manager.hook.nrl_config_loaded(config=self.config):
-            self.problems += list(answer or ())
+        self.config = as_planned(self.config, self.options)
+        self.problems += self.manager.problems("nrl_config_loaded", config=self.config)
         self.choices = choose(self.config, self.options, profile, self.manager)
         self.problems += self.choices.notes
         sizes = Sizes.read(self.config, self.problems)
@@ -100,9 +99,7 @@ class _Planner:
             self.problems += arithmetic.check(role, self.config, self.choices, sizes)
         self.problems += judge.names(self.ctx, self.options)
         plan = self._assembled(launch, extra)
-        for answer in self.manager.hook.nrl_plan_built(plan=plan):
-            plan = replace(plan, problems=(*plan.problems, *(answer or ())))
-        return plan
+        return replace(plan, problems=(*plan.problems, *self.manager.problems("nrl_plan_built", plan=plan)))
 
     def active(self) -> list[tuple[str, int, Provider]]:
         """The providers of this Plan with their label and rank."""
