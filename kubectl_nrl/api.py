@@ -308,7 +308,7 @@ class Provider:
     traits: Traits = Traits()
 
     def schema(self) -> dict[str, Any] | None:
-        """JSON Schema of the provider's own settings, merged into the infra schema; None when it has none.
+        """JSON Schema of the provider's own settings, merged into the infra schema; None takes whatever is written.
 
         For a section: of its top-level key. For a scheduler: an `if kind = name then ...` fragment's `then` part. For a policy: of
         `policies.<name>`.

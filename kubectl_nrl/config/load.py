@@ -77,7 +77,7 @@ class _Loading:
             user=self.user,
             problems=tuple(self.problems),
             entrypoint_words=entry_words,
-            trees=Trees(effective, submitted, resolved, resolved, self.files.texts, self.env),
+            trees=Trees(effective, submitted, resolved, resolved, self.files.texts, self.env, self.files.cwd or FilePath()),
         )
 
     def _recipe(self, path: str) -> tuple[Node, Node | None]:

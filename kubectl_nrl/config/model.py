@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from ..api import User
@@ -25,7 +26,7 @@ _OPEN = re.compile(r"(\\*)\$\{")
 class Trees:
     """What a Config keeps beside its plain values.
 
-    `submitted` is the recipe without the entrypoint's words: the training program applies those again, and `+key=1` may be applied
+    `folder` is where relative paths start; `submitted` is the recipe without the entrypoint's words: the training program applies those again, and `+key=1` may be applied
     only once. `written` is the infra tree without a profile's defaults.
     """
 
@@ -35,6 +36,7 @@ class Trees:
     written: Node
     texts: Mapping[str, str]
     env: Mapping[str, str]
+    folder: Path = Path()
 
 
 @dataclass(frozen=True)

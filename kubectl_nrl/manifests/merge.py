@@ -203,6 +203,24 @@ def _children(key: str, value: Any, at: FieldPath) -> Iterator[tuple[FieldPath, 
         yield from leaves(value, at)
 
 
+def keyed_path(value: Any, path: FieldPath) -> FieldPath:
+    """A path with list indices as the merge knows it: elements of keyed lists by their key."""
+    keyed: list[str | int] = []
+    name = ""
+    for part in path:
+        keys = RECURSED.get(name) or KEYED.get(name)
+        item = _child(value, part)
+        keyed.append(element_key(item, keys) if isinstance(part, int) and keys and isinstance(item, Mapping) else part)
+        value, name = item, str(part)
+    return tuple(keyed)
+
+
+def _child(value: Any, part: str | int) -> Any:
+    if isinstance(value, list):
+        return value[part] if isinstance(part, int) and part < len(value) else None
+    return value.get(part) if isinstance(value, Mapping) else None
+
+
 def show_path(path: FieldPath) -> str:
     """A field's path as people read it: `spec.containers[ray-worker].env[NCCL_NET]`."""
     text = ""

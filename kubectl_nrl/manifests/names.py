@@ -15,7 +15,6 @@ RAYCLUSTER_MAX = 53
 LABEL_MAX = 63
 
 _DNS1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
 _RUN_ID = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 
 
@@ -42,25 +41,6 @@ def name_fault(name: str, kind: str, limit: int = LABEL_MAX) -> str | None:
         return f'{kind} name "{name}" is {len(name)} characters; {allowed} {limit}{why}'
     if not _DNS1035.fullmatch(name):
         return f'{kind} name "{name}" is no DNS label: lower-case letters, digits and "-", starting with a letter'
-    return None
-
-
-def label_value_fault(value: str) -> str | None:
-    """What is wrong with a label's value, in one clause; None when nothing is."""
-    if len(value) > LABEL_MAX:
-        return f'label value "{value}" is {len(value)} characters; Kubernetes allows {LABEL_MAX}'
-    if not _LABEL_VALUE.fullmatch(value):
-        return f'label value "{value}" may hold only letters, digits, "-", "_" and ".", and starts and ends with one of the first two'
-    return None
-
-
-def label_key_fault(key: str) -> str | None:
-    """What is wrong with a label's or annotation's key, in one clause; None when nothing is."""
-    prefix, slash, name = key.rpartition("/")
-    if "/" in prefix or (slash and not re.fullmatch(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", prefix)) or len(prefix) > 253:
-        return f'label key "{key}" may have one prefix, a DNS name, before its "/"'
-    if not name or len(name) > LABEL_MAX or not _LABEL_VALUE.fullmatch(name):
-        return f'label key "{key}" is no valid name'
     return None
 
 

@@ -44,12 +44,11 @@ def cluster_spec(draft: RoleDraft, *, splits: bool) -> tuple[dict[str, Any], dic
     """The RayCluster spec and who set each of its fields; segments share their group's."""
     sources = {path: source.label for path, source in draft.cluster.sources.items()}
     sources |= {("headGroupSpec", *path): source.label for path, source in draft.head.sources.items()}
-    head = dict(draft.head.value)
-    head.setdefault("rayStartParams", {})
+    head = tidy({"rayStartParams": {}, **draft.head.value})
     groups: list[dict[str, Any]] = []
     for group in draft.role.groups:
         layered = draft.groups[group.name]
-        whole = {"groupName": group.name, "rayStartParams": {}, **layered.value}
+        whole = tidy({"groupName": group.name, "rayStartParams": {}, **layered.value})
         for part in split(whole, group.segment_size if splits else None):
             groups.append(part)
             at = ("workerGroupSpecs", f"[{part['groupName']}]")
@@ -58,6 +57,22 @@ def cluster_spec(draft: RoleDraft, *, splits: bool) -> tuple[dict[str, Any], dic
     if groups:
         spec["workerGroupSpecs"] = groups
     return spec, sources
+
+
+def tidy(group: Mapping[str, Any]) -> dict[str, Any]:
+    """A group spec in the order people read: its own fields, then the pod's metadata and spec, a container's name and image first."""
+    template = group.get("template") or {}
+    spec = dict(template.get("spec") or {})
+    for key in ("initContainers", "containers"):
+        if key in spec:
+            spec[key] = [_first(container, ("name", "image", "command", "args")) for container in spec[key]]
+    spec = _first(spec, ("schedulerName", "serviceAccountName", "imagePullSecrets", "nodeSelector", "tolerations"))
+    whole = _first(template, ("metadata",)) | {"spec": spec}
+    return {**{k: v for k, v in group.items() if k != "template"}, "template": whole}
+
+
+def _first(value: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
+    return {**{k: value[k] for k in keys if k in value}, **{k: v for k, v in value.items() if k not in keys}}
 
 
 def _rayjob_spec(ctx: Context, launch: Launch, lifetime: Mapping[str, Any]) -> dict[str, Any]:
@@ -141,7 +156,7 @@ def kept_requests(draft: RoleDraft, lifetime: Lifetime) -> dict[str, str]:
     containers = (((draft.head.value.get("template") or {}).get("spec")) or {}).get("containers") or []
     resources = (containers[0].get("resources") or {}) if containers else {}
     asked = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-    return {str(k): str(v) for k, v in asked.items()}
+    return {str(k): str(v) for k, v in asked.items() if str(v) != "0"}
 
 
 def all_objects(

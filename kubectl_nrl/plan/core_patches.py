@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .. import labels
 from ..api import Context, RunInfo
 from ..errors import Problem
 from ..manifests.merge import Layered
-from ..manifests.names import label_key_fault, label_value, label_value_fault
+from ..manifests.names import label_value
 from .drafts import Drafts
 from .ranks import Rank
 from .written import origin
@@ -114,24 +114,3 @@ def _deployment(name: str, layered: Layered, ctx: Context) -> None:
 
 def _texts(values: Mapping[str, Any]) -> dict[str, str]:
     return {str(k): (str(v).lower() if isinstance(v, bool) else str(v)) for k, v in values.items() if v is not None}
-
-
-def label_problems(manifest: Mapping[str, Any]) -> Iterable[Problem]:
-    """Label keys and values that the API server would refuse, on the object and its pod templates."""
-    for holder in _label_maps(manifest):
-        for key, value in holder.items():
-            fault = label_key_fault(str(key)) or label_value_fault(str(value))
-            if fault:
-                yield Problem(f"{manifest['kind']} {manifest['metadata']['name']}: {fault} (label {key})")
-
-
-def _label_maps(value: Any) -> Iterable[Mapping[str, Any]]:
-    if isinstance(value, Mapping):
-        for key, item in value.items():
-            if key == "labels" and isinstance(item, Mapping):
-                yield item
-            elif key != "matchLabels":
-                yield from _label_maps(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _label_maps(item)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..api import Context, Provider, Resource
 from ..config import Config
-from ..errors import PluginError, Problem
-from ..manifests.merge import FieldPath
+from ..errors import Origin, PluginError, Problem
+from ..manifests.merge import FieldPath, keyed_path
 from ..manifests.names import RAYCLUSTER_MAX, RAYJOB_MAX, name_fault
 from ..schema import check_infra, check_object, check_user_spec
-from .core_patches import label_problems
 from .model import Options, PlannedObject
 from .written import origin
 
@@ -30,7 +29,7 @@ def written(config: Config, manager: Manager) -> list[Problem]:
     return problems
 
 
-def _spec(kind: str, config: Config, path: FieldPath, section: dict[str, Any]) -> list[Problem]:
+def _spec(kind: Literal["RayCluster", "Deployment"], config: Config, path: FieldPath, section: dict[str, Any]) -> list[Problem]:
     if "spec" not in section or section["spec"] is None:
         return []
     prefix = ".".join(str(p) for p in path)
@@ -98,11 +97,23 @@ def resources(manager: Manager, provider: Provider, found: Sequence[Any]) -> lis
 
 
 def rendered(objects: Sequence[PlannedObject], known: Sequence[Problem]) -> Iterable[Problem]:
-    """Objects that do not fit their schema. Silent where the written files are wrong already: those are the cause."""
-    for obj in objects:
-        yield from label_problems(obj.manifest)
+    """Objects that do not fit their schema, each with who set the field. Silent where the written files are wrong already."""
     if any(p.severity == "error" for p in known):
         return
     for obj in objects:
-        for problem in check_object(obj.manifest):
-            yield problem
+        yield from check_object(obj.manifest, _who(obj))
+
+
+def _who(obj: PlannedObject) -> Callable[[tuple[str | int, ...]], Origin | None]:
+    """The place of a rendered field: the file and line, or the provider, that set it or what is around it."""
+
+    def find(path: tuple[str | int, ...]) -> Origin | None:
+        keyed = keyed_path(obj.manifest, path)
+        for end in range(len(keyed), 0, -1):
+            source = obj.sources.get(keyed[:end])
+            if source:
+                return Origin(source)
+        below = [label for at, label in obj.sources.items() if at[: len(keyed)] == keyed]
+        return Origin(below[0]) if len(set(below)) == 1 else None
+
+    return find

@@ -1,12 +1,13 @@
-"""Checks of Kubernetes objects: the specs that people write into the infra file, and the objects that are rendered from them.
+"""Checks of Kubernetes objects: the specs that people write into the infra file, and the objects rendered from them.
 
-What people write is checked before worker groups are split, while each value still knows its line. It may leave out what is added
-later (an image, a claim's template name), and env values may be numbers, which become text as written.
+What people write is checked before worker groups are split, while each value still knows its line. It may leave out
+what is added later (an image, a claim's template name), and env values may be numbers, which become text as written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 from ..errors import Problem
@@ -43,26 +44,27 @@ _OBJECT_SCHEMAS = {
 def check_user_spec(
     kind: UserKind, value: Any, origin_of: OriginOf, prefix: str, *, volumes: Collection[str] = ()
 ) -> list[Problem]:
-    """Every problem of a spec as a person wrote it: unknown fields at any depth, wrong types, what the operator would refuse.
+    """Every problem of a spec as a person wrote it: unknown fields, wrong types, what the operator would refuse.
 
-    `origin_of` is asked for paths within the spec; `prefix` stands before them in messages (`kuberay.training.spec`). `volumes` are
-    names of volumes that are added to the pods later.
+    `origin_of` is asked for paths within the spec; `prefix` stands before them in messages (`kuberay.training.spec`).
+    `volumes` are names of volumes that are added to the pods later.
     """
     found = faults({"$ref": _USER_SCHEMAS[kind]}, value, prefix=prefix, lenient=_env_scalars)
     return to_problems([*found, *_user_rules(kind, value, volumes)], origin_of, prefix)
 
 
-def check_object(manifest: Any) -> list[Problem]:
+def check_object(manifest: Any, origin_of: OriginOf = lambda path: None) -> list[Problem]:
     """Every problem of an object as it would be sent; messages begin with its kind and name.
 
-    Kinds: RayJob, RayCluster, Deployment, Service, ConfigMap, ResourceClaimTemplate (v1, v1beta2, v1beta1), ComputeDomain. Of another
-    kind only apiVersion, kind and metadata are looked at.
+    `origin_of` answers who set a field, for messages.
+    Kinds: RayJob, RayCluster, Deployment, Service, ConfigMap, ResourceClaimTemplate (v1, v1beta2, v1beta1),
+    ComputeDomain. Of another kind only apiVersion, kind and metadata are looked at.
     """
     if not isinstance(manifest, Mapping):
         return [Problem(f"an object must be a mapping, not {type(manifest).__name__}")]
     title = f"{manifest.get('kind', 'object')} {mapping(manifest, 'metadata').get('name', 'without a name')}"
     found = [*_object_faults(manifest)]
-    return [Problem(f"{title}: {p.message}", severity=p.severity) for p in to_problems(found, lambda path: None)]
+    return [replace(p, message=f"{title}: {p.message}") for p in to_problems(found, origin_of)]
 
 
 def _user_rules(kind: str, value: Any, volumes: Collection[str]) -> Iterator[Fault]:
@@ -98,9 +100,7 @@ def _object_faults(manifest: Mapping[Any, Any]) -> Iterator[Fault]:
         yield from rules[str(kind)](manifest.get("spec"), ("spec",), rendered=True)
 
 
-def _deployment(
-    spec: Any, path: Path, *, rendered: bool, volumes: Collection[str] = ()
-) -> Iterator[Fault]:
+def _deployment(spec: Any, path: Path, *, rendered: bool, volumes: Collection[str] = ()) -> Iterator[Fault]:
     template = mapping(spec, "template")
     yield from pod_faults(template, (*path, "template"), ray=False, rendered=rendered, volumes=volumes)
     labels = mapping(template, "metadata", "labels")
