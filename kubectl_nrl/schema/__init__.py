@@ -26,7 +26,7 @@ __all__ = [
 def validate(schema: Mapping[str, Any], value: Any, origin_of: OriginOf, prefix: str = "") -> list[Problem]:
     """Every problem of a value against a JSON Schema, in the order of the places where it was written.
 
-    `origin_of` is asked for paths within the value; `prefix` stands before them in messages. Raises `SchemaFault` for a schema
-    that cannot be followed.
+    `origin_of` is asked for paths within the value; `prefix` stands before them in messages. Raises `SchemaFault` for
+    a schema that cannot be followed.
     """
     return to_problems(faults(schema, value, prefix=prefix), origin_of, prefix)

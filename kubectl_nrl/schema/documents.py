@@ -1,7 +1,7 @@
 """Checks of the two other things that are written as data: hardware profiles, and the patches that providers return.
 
-A patch is part of a manifest, so nothing is required of it; but what it names must exist where it is merged, or the server would
-prune it in silence.
+A patch is part of a manifest, so nothing is required of it; but what it names must exist where it is merged, or the
+server would prune it in silence.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ def check_profile(data: Any, origin_of: OriginOf, fragments: Fragments | None = 
 
 
 def check_patch(patch: Mapping[str, Any]) -> list[Problem]:
-    """Every problem of a patch as a dict (`dataclasses.asdict(patch)`): its target, and fields that no such manifest has."""
+    """Every problem of a patch as a dict (`dataclasses.asdict(patch)`): its target, and fields no such manifest has."""
     found = faults(nrl_schemas.load("patch.schema"), patch)
     target = mapping(patch, "target")
     if target.get("scope") == "object" and not target.get("kind"):
         found.append(Fault(("target", "kind"), "is required when scope is object", missing=True))
-    found += _merge(patch.get("merge"), ("merge",), pods=target.get("scope") == "pods", kind=target.get("kind"),
-                    which=target.get("which"))  # fmt: skip
+    pods = target.get("scope") == "pods"
+    found += _merge(patch.get("merge"), ("merge",), pods=pods, kind=target.get("kind"), which=target.get("which"))
     return to_problems(found, lambda path: None)
 
 
@@ -64,7 +64,9 @@ def _profile_patch(patch: Mapping[Any, Any], path: Path) -> Iterator[Fault]:
         yield Fault((*path, "target"), "must have one of pods and kind")
         return
     pods = target.get("pods") is not None
-    yield from _merge(patch.get("merge"), (*path, "merge"), pods=pods, kind=target.get("kind"), which=target.get("pods"))
+    yield from _merge(
+        patch.get("merge"), (*path, "merge"), pods=pods, kind=target.get("kind"), which=target.get("pods")
+    )
 
 
 def _merge(merge: Any, path: Path, *, pods: bool, kind: Any, which: Any) -> Iterator[Fault]:

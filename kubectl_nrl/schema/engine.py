@@ -1,8 +1,9 @@
 """The checker all schemas share: a value against a JSON Schema, every fault at once, each in one plain line.
 
-It is our own, not the jsonschema package's: that costs 80 ms to import and seconds for a file of 100,000 values, and its
-errors would have to be taken apart again. Tests hold its verdicts to jsonschema's; a keyword it does not know (a plugin may use
-any) is handed to jsonschema itself. A null counts as an absent key, as it does for Kubernetes and for these files.
+It is our own, not the jsonschema package's: that costs 80 ms to import and seconds for a file of 100,000 values, and
+its errors would have to be taken apart again. Tests hold its verdicts to jsonschema's; a keyword it does not know (a
+plugin may use any) is handed to jsonschema itself. A null counts as an absent key, as it does for Kubernetes and for
+these files.
 """
 
 from __future__ import annotations
@@ -21,10 +22,21 @@ from .words import Path, either, is_type, path_text, show, type_of, type_words
 #: More problems than anybody reads; beyond it the check ends, and says so.
 MOST = 1000
 _DEEPEST = 100
-_ANNOTATIONS = {"title", "description", "default", "examples", "$schema", "$id", "$defs", "$comment", "deprecated", "readOnly"}
+_ANNOTATIONS = {
+    "title",
+    "description",
+    "default",
+    "examples",
+    "$schema",
+    "$id",
+    "$defs",
+    "$comment",
+    "deprecated",
+    "readOnly",
+}
 _APPLIED = {
-    "type", "$ref", "properties", "patternProperties", "additionalProperties", "propertyNames", "required", "items", "allOf",
-    "anyOf", "oneOf", "if", "then", "else",
+    "type", "$ref", "properties", "patternProperties", "additionalProperties", "propertyNames", "required", "items",
+    "allOf", "anyOf", "oneOf", "if", "then", "else",
 }  # fmt: skip
 _OBJECT = {"properties", "patternProperties", "additionalProperties", "propertyNames", "required"}
 #: Keywords without a verdict of their own: `x-schema` names what a person's spec is checked by, elsewhere.
@@ -63,7 +75,9 @@ def faults(
 
 
 class _Checker:
-    def __init__(self, prefix: str, partial: bool, lenient: Leniency | None, unknown: UnknownKeys | None = None) -> None:
+    def __init__(
+        self, prefix: str, partial: bool, lenient: Leniency | None, unknown: UnknownKeys | None = None
+    ) -> None:
         self.found: list[Fault] = []
         self.partial = partial
         self.lenient = lenient
@@ -82,16 +96,17 @@ class _Checker:
         if schema is True or (value is None and path):
             return
         if schema is False:
-            return self.add(path, f"is not accepted{self.when or ' here'}")
-        if not isinstance(schema, Mapping):
+            self.add(path, f"is not accepted{self.when or ' here'}")
+        elif not isinstance(schema, Mapping):
             raise SchemaFault(f"{path_text(path, self.prefix)} has a schema that is no mapping")
-        if self.depth > _DEEPEST:
-            return self.add(path, "is nested too deeply")
-        self.depth += 1
-        try:
-            self._check(node, schema, value, path)
-        finally:
-            self.depth -= 1
+        elif self.depth > _DEEPEST:
+            self.add(path, "is nested too deeply")
+        else:
+            self.depth += 1
+            try:
+                self._check(node, schema, value, path)
+            finally:
+                self.depth -= 1
 
     def _check(self, node: Node, schema: Schema, value: Any, path: Path) -> None:
         if "type" in schema and not self._type(schema["type"], value, path):
@@ -196,7 +211,8 @@ class _Checker:
         if right == 1 or (right and word == "anyOf"):
             return
         if right:
-            return self.add(path, f"fits {right} forms at once; it must fit one")
+            self.add(path, f"fits {right} forms at once; it must fit one")
+            return
         inside = [found for _, found in tried if any(f.path != path or "must be" not in f.message for f in found)]
         if inside:
             for fault in min(inside, key=len):

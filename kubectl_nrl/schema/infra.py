@@ -1,7 +1,7 @@
 """The infra file's schema, put together from the core's keys and the fragments that providers own, and its check.
 
-Conditions that a schema can say (`queue` is required by kai) stay in it, so that editors know them too; only what compares values
-of several sections is code (rules.py).
+Conditions that a schema can say (`queue` is required by kai) stay in it, so that editors know them too; only what
+compares values of several sections is code (rules.py).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ Fragments = Mapping[str, "Mapping[str, Any] | None"]
 
 #: The sections in the order a person meets them; what a plugin adds comes after.
 _ORDER = (
-    "namespace", "image", "imagePullSecrets", "rayVersion", "serviceAccount", "labels", "annotations", "profile", "scheduler",
-    "placement", "networking", "dra", "workspace", "hf_cache", "checkpoints", "resources", "secrets", "submit", "launch",
-    "kuberay", "deployments", "policies",
+    "namespace", "image", "imagePullSecrets", "rayVersion", "serviceAccount", "labels", "annotations", "profile",
+    "scheduler", "placement", "networking", "dra", "workspace", "hf_cache", "checkpoints", "resources", "secrets",
+    "submit", "launch", "kuberay", "deployments", "policies",
 )  # fmt: skip
 _SECTIONS = ("placement", "networking", "workspace", "hf_cache", "checkpoints", "resources", "secrets")
 
@@ -46,11 +46,12 @@ def builtin_fragments() -> dict[str, Mapping[str, Any]]:
 def infra_schema(fragments: Fragments, choices: Mapping[str, Sequence[str]] | None = None) -> dict[str, Any]:
     """The merged schema of the infra file.
 
-    `fragments` is keyed by a section's top-level key, `scheduler.KIND` or `policies.NAME`; a provider without settings of its own
-    still needs its key there (with None or `{}`), or its name is refused. `choices` adds registered names to enumerated keys and to
-    `dra`: {"launch.codeSource": ["git"]}. Raises `PluginError` for a fragment that is no JSON Schema or takes a key of the core.
+    `fragments` is keyed by a section's top-level key, `scheduler.KIND` or `policies.NAME`; a provider without settings
+    of its own still needs its key there (with None or `{}`), or its name is refused. `choices` adds registered names
+    to enumerated keys and to `dra`: {"launch.codeSource": ["git"]}. Raises `PluginError` for a fragment that is no
+    JSON Schema or takes a key of the core.
     """
-    schema = copy.deepcopy(nrl_schemas.load("infra.schema"))
+    schema: dict[str, Any] = copy.deepcopy(nrl_schemas.load("infra.schema"))
     known = builtin_fragments()
     schedulers: dict[str, Mapping[str, Any]] = {}
     for key in sorted(fragments):
@@ -71,12 +72,14 @@ def infra_schema(fragments: Fragments, choices: Mapping[str, Sequence[str]] | No
     for path, names in (choices or {}).items():
         _add_names(schema, path, names)
     order = {name: place for place, name in enumerate(_ORDER)}
-    schema["properties"] = dict(sorted(schema["properties"].items(), key=lambda item: (order.get(item[0], 99), item[0])))
+    schema["properties"] = dict(
+        sorted(schema["properties"].items(), key=lambda item: (order.get(item[0], 99), item[0]))
+    )
     return schema
 
 
 def published_schema(fragments: Fragments, choices: Mapping[str, Sequence[str]] | None = None) -> dict[str, Any]:
-    """The merged schema as one file that an editor can use: the specs that a person writes are described strictly too."""
+    """The merged schema for editors, as one file: the specs in it are described strictly too."""
     schema = infra_schema(fragments, choices)
     own = schema.pop("$defs")
     foreign: dict[str, Any] = {}
@@ -95,7 +98,8 @@ def check_infra(
 ) -> list[Problem]:
     """Every problem of the infra file's own keys, in the order of the file; the specs in it are `check_user_spec`'s.
 
-    `given` are dotted keys that flags supply: they are not missing (`launch.codePath`). A key without effect draws a note.
+    `given` are dotted keys that flags supply: they are not missing (`launch.codePath`). A key without effect draws a
+    note.
     """
     found = faults(infra_schema(fragments, choices), config.infra)
     found = [fault for fault in found if not (fault.missing and ".".join(map(str, fault.path)) in given)]
@@ -149,7 +153,9 @@ def _add_schedulers(scheduler: dict[str, Any], schedulers: Mapping[str, Mapping[
         scheduler["properties"].setdefault(key, _shared(by_kind))
     for kind, fragment in schedulers.items():
         own = fragment.get("properties", {})
-        then = {k: v for k, v in fragment.items() if k not in ("type", "properties", "additionalProperties", "description")}
+        then = {
+            k: v for k, v in fragment.items() if k not in ("type", "properties", "additionalProperties", "description")
+        }
         then["properties"] = {**own, **{key: False for key in forms if key not in own}}
         if then["properties"] or len(then) > 1:
             condition = {"required": ["kind"], "properties": {"kind": {"const": kind}}}

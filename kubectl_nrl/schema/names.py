@@ -1,4 +1,4 @@
-"""The forms that Kubernetes gives to names, label keys and values, and annotation keys (apimachinery's validation package)."""
+"""The forms Kubernetes gives to names, label keys and values, and annotation keys (apimachinery, util/validation)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ def label_faults(holder: Any, path: Path) -> Iterator[Fault]:
             if not isinstance(key, str):
                 continue
             if not is_label_key(key):
-                yield Fault((*path, word, key), f"is no {word[:-1]} key: NAME or DOMAIN/NAME, the name at most 63 characters")
+                yield Fault(
+                    (*path, word, key), f"is no {word[:-1]} key: NAME or DOMAIN/NAME, the name at most 63 characters"
+                )
             elif word == "labels" and isinstance(value, str) and value and not _WORD.fullmatch(value):
                 form = "letters, digits, `-`, `_` and `.`, at most 63, with a letter or digit at both ends"
                 yield Fault((*path, word, key), f"is {show(value)}, no label value: {form}")

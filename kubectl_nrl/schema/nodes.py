@@ -1,6 +1,7 @@
 """Places in schemas: a schema and the document it stands in, so that its references can be followed.
 
-A reference is `#/$defs/NAME` within its document, or `objects/FILE.json#/$defs/NAME` among the program's own schema files.
+A reference is `#/$defs/NAME` within its document, or `objects/FILE.json#/$defs/NAME` among the program's own schema
+files.
 """
 
 from __future__ import annotations
@@ -132,22 +133,22 @@ def _index(root: Node) -> dict[str, Path]:
 
 
 def property_paths(schema: Schema) -> Iterator[tuple[str, Schema]]:
-    """Every key that a schema knows, dotted (`deployments.*.spec`, `placement.tolerations[].key`), with its own schema.
+    """Every key that a schema knows, dotted (`deployments.*.spec`, `imagePullSecrets`), with its own schema.
 
-    References are followed; what only `x-schema` names (a RayCluster's spec) is not listed.
+    What Kubernetes or KubeRay defines is one key: neither `placement.affinity` nor a RayCluster's spec is taken apart.
     """
-    yield from _paths(Node(schema, schema), "", 0)
+    for path, node in properties(Node(schema, schema)):
+        yield path, node.schema
 
 
-def _paths(node: Node, prefix: str, depth: int) -> Iterator[tuple[str, Schema]]:
-    if depth > _DEEPEST:
+def properties(node: Node, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, Node]]:
+    """As `property_paths`, from a place on."""
+    inner = list(node.inner())
+    if depth > _DEEPEST or any("x-schema" in n.schema or n.document is not node.document for n in inner):
         return
-    for inner in node.inner():
-        if "x-schema" in inner.schema:
-            return
     for step, child in node.children():
         name = step[0]
         path = f"{prefix}[]" if name == "[]" else f"{prefix}.{name}" if prefix else str(name)
         if name not in ("*", "[]"):
-            yield path, child.schema
-        yield from _paths(child, path, depth + 1)
+            yield path, child
+        yield from properties(child, path, depth + 1)

@@ -1,7 +1,7 @@
-"""What Kubernetes demands of a pod beyond the fields' types: the faults that its API server finds in pods, not in a RayJob.
+"""What Kubernetes demands of a pod beyond its fields' types: the faults its API server finds in pods, not in a RayJob.
 
-The API server does not look into a RayJob's or RayCluster's templates, so a template with such a fault is accepted, and its pods
-are refused one by one later.
+The API server does not look into a RayJob's or RayCluster's templates, so a template with such a fault is accepted,
+and its pods are refused one by one later.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from .names import is_dns_label, label_faults
 from .quantities import quantity
 from .words import Path, show
 
-#: KubeRay appends these after the user's list, whatever it holds (ray-operator/controllers/ray/common/pod.go, setContainerEnvVars).
+#: KubeRay appends these after the user's list, whatever it holds (ray-operator/controllers/ray/common/pod.go,
+#: setContainerEnvVars).
 KUBERAY_ENV = frozenset({
     "FQ_RAY_IP", "RAY_IP", "RAY_CLUSTER_NAME", "RAY_CLUSTER_NAMESPACE", "RAY_CLOUD_INSTANCE_ID", "RAY_NODE_TYPE_NAME",
     "KUBERAY_GEN_RAY_START_CMD",
@@ -48,7 +49,8 @@ def pod_faults(
 ) -> Iterator[Fault]:
     """Faults of a pod template. `ray`: KubeRay starts it. `rendered`: nothing is added to it any more.
 
-    `volumes` are names of volumes that are added later, which mounts may name already.
+    `volumes` are names of volumes that are added later, which mounts may name already, as they may `nrl-...`: the names
+    of the volumes of sections.
     """
     yield from label_faults(mapping(template, "metadata"), (*path, "metadata"))
     spec, where = mapping(template, "spec"), (*path, "spec")
@@ -64,7 +66,7 @@ def pod_faults(
             yield from _unique(container.get("name"), names, (*place, "name"), "container")
             yield from _container(container, place, rendered)
     if ray:
-        yield from _ray_container(spec, where, rendered)
+        yield from _kuberay_env(spec, where)
 
 
 def _unique(name: Any, names: set[str], path: Path, what: str) -> Iterator[Fault]:
@@ -93,7 +95,7 @@ def _mounts(container: Mapping[Any, Any], where: Path, names: Collection[str]) -
     taken: set[str] = set()
     for place, mount in mappings(container.get("volumeMounts"), (*where, "volumeMounts")):
         name, path = mount.get("name"), mount.get("mountPath")
-        if isinstance(name, str) and name not in names:
+        if isinstance(name, str) and name not in names and not name.startswith("nrl-"):
             yield Fault((*place, "name"), f"is {show(name)}, and the pod has no volume of that name")
         if isinstance(path, str) and path in taken:
             yield Fault((*place, "mountPath"), f"is {show(path)}, where another volume is mounted")
@@ -173,18 +175,10 @@ def _resources(container: Mapping[Any, Any], where: Path) -> Iterator[Fault]:
             yield Fault(place, f"is {show(request)}, must equal its limit {show(limits[name])}")
 
 
-def _ray_container(spec: Mapping[Any, Any], where: Path, rendered: bool) -> Iterator[Fault]:
-    """What concerns the Ray container (container 0) alone: KubeRay's own variables, and what webhooks inject."""
+def _kuberay_env(spec: Mapping[Any, Any], where: Path) -> Iterator[Fault]:
+    """Variables of the Ray container (container 0) that KubeRay sets itself."""
     for place, container in [*mappings(spec.get("containers"), (*where, "containers"))][:1]:
         for here, variable in mappings(container.get("env"), (*place, "env")):
             name = variable.get("name")
             if isinstance(name, str) and (name in KUBERAY_ENV or name.startswith("KUBERAY_GEN_")):
                 yield Fault((*here, "name"), f"is {show(name)}, which KubeRay sets itself: leave it out")
-        if rendered:
-            continue
-        if container.get("readinessProbe") is not None:
-            yield Fault((*place, "readinessProbe"), "is KubeRay's own: what stands here replaces it", "warning")
-        for kind in ("limits", "requests"):
-            if mapping(container, "resources", kind).get("ephemeral-storage") is not None:
-                place = (*place[: len(where) + 2], "resources", kind, "ephemeral-storage")
-                yield Fault(place, "is set by admission webhooks on many clusters, and may conflict with theirs", "warning")

@@ -8,13 +8,14 @@ from ..errors import Origin, Problem
 from .engine import Fault
 from .words import Path, path_text
 
-#: Where the value at a path was written; asked for the path of a missing key too, and then answers for what encloses it.
+#: Where the value at a path was written; asked for the path of a missing key too, and then answers for what encloses
+#: it.
 OriginOf = Callable[[Path], "Origin | None"]
 
 
 def to_problems(faults: Iterable[Fault], origin_of: OriginOf, prefix: str = "") -> list[Problem]:
     """One problem a fault, once each, ordered by file, line and column; what has no place comes last."""
-    problems = {}
+    problems: dict[tuple[str, Origin | None], Problem] = {}
     for fault in faults:
         place = origin_of(fault.path[:-1] if fault.missing else fault.path)
         between = ": " if fault.message.startswith("unknown key") else " "

@@ -1,7 +1,7 @@
 """What KubeRay's operator demands of RayClusters and RayJobs after the API server has accepted them.
 
-It reports these only in a status or an event, and a RayJob that fails them ends in ValidationFailed, which nothing leaves. Rules and
-wording follow ray-operator/controllers/ray/utils/validation.go of 1.6.
+It reports these only in a status or an event, and a RayJob that fails them ends in ValidationFailed, which nothing
+leaves. Rules and wording follow ray-operator/controllers/ray/utils/validation.go of 1.6.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _group(group: Mapping[Any, Any], where: Path) -> Iterator[Fault]:
 
 
 def _head_ports(head: Mapping[Any, Any], where: Path) -> Iterator[Fault]:
-    """Once any port is declared, the head's Service has the declared ones only, and submission needs the dashboard's."""
+    """Once any port is declared, the head's Service has those only, and submission needs the dashboard's."""
     place = (*where, "template", "spec", "containers")
     for here, container in [*mappings(mapping(head, "template", "spec").get("containers"), place)][:1]:
         ports = [port for _, port in mappings(container.get("ports"), here)]
@@ -115,7 +115,9 @@ def _lifetime(job: Mapping[Any, Any], path: Path) -> Iterator[Fault]:
     shutdown = bool(job.get("shutdownAfterJobFinishes"))
     ttl = _number(job.get("ttlSecondsAfterFinished"))
     if ttl < 0 or (ttl > 0 and not shutdown):
-        yield Fault((*path, "ttlSecondsAfterFinished"), "may be above 0 only with shutdownAfterJobFinishes, and never below")
+        yield Fault(
+            (*path, "ttlSecondsAfterFinished"), "may be above 0 only with shutdownAfterJobFinishes, and never below"
+        )
     if job.get("suspend") and not shutdown:
         yield Fault((*path, "suspend"), "needs shutdownAfterJobFinishes")
     if job.get("activeDeadlineSeconds") is not None and _number(job["activeDeadlineSeconds"]) <= 0:
@@ -146,10 +148,12 @@ def _rules(rules: Any, where: Path) -> Iterator[Fault]:
         if policy in known:
             yield Fault((*place, "policy"), f"is {policy} for {state[1]} a second time")
         known[policy] = _number(condition.get("ttlSeconds"))
-    for (_, state), known in seconds.items():
+    for (_, word), known in seconds.items():
         times = [known[policy] for policy in order if policy in known]
         if times != sorted(times):
-            yield Fault(where, f"for {state} must not delete the cluster before its workers, or the RayJob before its cluster")
+            yield Fault(
+                where, f"for {word} must not delete the cluster before its workers, or the RayJob before its cluster"
+            )
 
 
 def _submission(job: Mapping[Any, Any], path: Path) -> Iterator[Fault]:

@@ -19,7 +19,11 @@ _CLAIMS = {
     "hf_cache": ("none", ("lustre", "pvc")),
     "checkpoints": ("none", ("lustre", "pvc")),
 }
-_MOUNTED = {"workspace": ("lustre", "pvc", "hostPath", "auto"), "hf_cache": ("lustre", "pvc", "emptyDir"), "checkpoints": ("lustre", "pvc")}
+_MOUNTED = {
+    "workspace": ("lustre", "pvc", "hostPath", "auto"),
+    "hf_cache": ("lustre", "pvc", "emptyDir"),
+    "checkpoints": ("lustre", "pvc"),
+}
 
 
 def infra_faults(infra: Mapping[str, Any]) -> Iterator[Fault]:

@@ -16,8 +16,8 @@ from .suggestions import nearest
 from .words import either, is_type, show
 
 KNOWN = {
-    "enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength", "pattern", "format",
-    "minItems", "maxItems", "uniqueItems",
+    "enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength", "pattern",
+    "format", "minItems", "maxItems", "uniqueItems",
 }  # fmt: skip
 
 #: Kubernetes' resource.Quantity, as its CRDs write it.
@@ -42,7 +42,8 @@ def scalar_faults(schema: Schema, value: Any) -> Iterator[str]:
 def _not_one_of(value: Any, words: Any) -> str:
     meant = nearest(value, [word for word in words if isinstance(word, str)]) if isinstance(value, str) else None
     question = f"; did you mean {meant}?" if meant else ""
-    return f"is {show(value)}, must be {either(word if isinstance(word, str) and word else show(word) for word in words)}{question}"
+    accepted = either(word if isinstance(word, str) and word else show(word) for word in words)
+    return f"is {show(value)}, must be {accepted}{question}"
 
 
 def _text(schema: Schema, value: str) -> Iterator[str]:

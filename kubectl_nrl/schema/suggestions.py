@@ -49,7 +49,7 @@ def normal(word: str) -> str:
 
 
 def distance(one: str, other: str) -> int:
-    """Edits between two words: insertions, deletions, substitutions and swaps of neighbours (optimal string alignment)."""
+    """Edits between two words: insertions, deletions, substitutions and swaps of neighbours (string alignment)."""
     before: list[int] = []
     row = list(range(len(other) + 1))
     for i, a in enumerate(one, 1):

@@ -1,7 +1,7 @@
 """The sentence about an unknown key: the nearest key at its place, or where the word belongs.
 
-A near word at the same place wins over the same word elsewhere only when it is very near: `workerGroupSpec` beside `workers` is
-`spec.workerGroupSpecs`, not `workers`.
+A near word at the same place wins over the same word elsewhere only when it is very near: `workerGroupSpec` beside
+`workers` is `spec.workerGroupSpecs`, not `workers`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class UnknownKeys:
         self._around.pop()
 
     def describe(self, key: str) -> tuple[str, str | None]:
-        """The sentence about a key of the mapping that is checked now, and the neighbouring key that was meant, if one was."""
+        """The sentence about a key of the mapping that is checked now, and its neighbour that was meant, if one was."""
         names = self._around[-1][0].names()
         meant = strong(key, names)
         if meant is None and (elsewhere := self._elsewhere(key)):

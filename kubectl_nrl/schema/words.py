@@ -20,21 +20,21 @@ _TYPES = {
     "object": "a mapping",
     "null": "empty",
 }
+#: Types that one isinstance settles; numbers are not among them, since Python takes true for 1.
+_CLASSES: dict[str, Any] = {
+    "object": Mapping,
+    "array": (list, tuple),
+    "string": str,
+    "boolean": bool,
+    "null": type(None),
+}
 _LONGEST = 60
 
 
 def is_type(value: Any, name: str) -> bool:
     """Whether a value has that JSON Schema type; 4.0 is an integer, true is no number."""
-    if name == "object":
-        return isinstance(value, Mapping)
-    if name == "array":
-        return isinstance(value, (list, tuple))
-    if name == "string":
-        return isinstance(value, str)
-    if name == "boolean":
-        return isinstance(value, bool)
-    if name == "null":
-        return value is None
+    if name in _CLASSES:
+        return isinstance(value, _CLASSES[name])
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return False
     return name == "number" or isinstance(value, int) or (math.isfinite(value) and value.is_integer())
@@ -64,7 +64,9 @@ def either(words: Iterable[str]) -> str:
 def show(value: Any) -> str:
     """A scalar as YAML would have it, on one line and at most 60 characters long; a container only as its type."""
     if isinstance(value, str):
-        text = value if value.isprintable() else value[: 2 * _LONGEST].encode("unicode_escape").decode("ascii", "replace")
+        text = (
+            value if value.isprintable() else value[: 2 * _LONGEST].encode("unicode_escape").decode("ascii", "replace")
+        )
         return f'"{shorten(text)}"'
     if isinstance(value, bool) or value is None or isinstance(value, (list, tuple, Mapping)):
         return type_of(value)

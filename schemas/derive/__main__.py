@@ -1,7 +1,8 @@
-"""Derive the schemas of Kubernetes' and KubeRay's objects from what their projects publish: `python schemas/derive [--check]`.
+"""Derive the schemas of Kubernetes' and KubeRay's objects from what those publish: `python schemas/derive [--check]`.
 
-It is run by hand when a version changes, never at build time: its sources are 110 MB (the package kubernetes-validate) and a Go
-module (KubeRay's CRDs), while its results are small and lie beside it in `objects/`, with their hashes in `objects/SOURCES.json`.
+It is run by hand when a version changes, never at build time: its sources are 110 MB (the package kubernetes-validate)
+and a Go module (KubeRay's CRDs), while its results are small and lie beside it in `objects/`, with their hashes in
+`objects/SOURCES.json`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """RayCluster and RayJob, from the CRDs of KubeRay's Go module.
 
-A CRD prunes what it does not name, silently; here the same lists of fields refuse. Pod templates in it are replaced by the strict
-pod schema, and a field the server fills in itself (it has a default) is not required of a person.
+A CRD prunes what it does not name, silently; here the same lists of fields refuse. Pod templates in it are replaced by
+the strict pod schema, and a field the server fills in itself (it has a default) is not required of a person.
 """
 
 from __future__ import annotations
@@ -77,7 +77,11 @@ def _spec(plural: str) -> dict[str, Any]:
 
 def _strip(node: dict[str, Any], field: str = "") -> dict[str, Any]:
     if node.get("x-kubernetes-int-or-string"):
-        return {"type": ["string", "number"], "format": "quantity"} if "pattern" in node else {"type": ["integer", "string"]}
+        return (
+            {"type": ["string", "number"], "format": "quantity"}
+            if "pattern" in node
+            else {"type": ["integer", "string"]}
+        )
     result: dict[str, Any] = {key: node[key] for key in ("type", "enum", "minimum", "minItems") if key in node}
     if field in _WORDS:
         result["enum"] = _WORDS[field]

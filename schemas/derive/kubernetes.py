@@ -1,7 +1,7 @@
 """Kubernetes' own objects, from the strict schemas in the package kubernetes-validate.
 
-Nulls are left out of the types, since the validator takes a null for an absent key everywhere; the few closed sets of words that
-the published schemas leave open are added here, from the API reference of that version.
+Nulls are left out of the types, since the validator takes a null for an absent key everywhere; the few closed sets of
+words that the published schemas leave open are added here, from the API reference of that version.
 """
 
 from __future__ import annotations
@@ -115,7 +115,9 @@ def _refs(node: Any) -> list[str]:
     return [ref for value in node for ref in _refs(value)] if isinstance(node, list) else []
 
 
-def _strip(node: dict[str, Any], owner: str, field: str, names: dict[str, str], elsewhere: dict[str, str]) -> dict[str, Any]:
+def _strip(
+    node: dict[str, Any], owner: str, field: str, names: dict[str, str], elsewhere: dict[str, str]
+) -> dict[str, Any]:
     """One schema without prose and nulls, its references made short."""
     if "$ref" in node:
         name = node["$ref"].rsplit("/", 1)[-1]
@@ -137,7 +139,9 @@ def _strip(node: dict[str, Any], owner: str, field: str, names: dict[str, str], 
         result["items"] = _strip(node["items"], owner, field, names, elsewhere)
     extra = node.get("additionalProperties")
     if extra is not None:
-        result["additionalProperties"] = extra if isinstance(extra, bool) else _strip(extra, owner, field, names, elsewhere)
+        result["additionalProperties"] = (
+            extra if isinstance(extra, bool) else _strip(extra, owner, field, names, elsewhere)
+        )
     result.update({key: node[key] for key in ("required", "enum") if key in node})
     if (owner, field) in WORDS:
         result["enum"] = WORDS[owner, field]
