@@ -98,8 +98,10 @@ def kuberay_(args: argparse.Namespace) -> int:
 
 
 def build(args: argparse.Namespace) -> int:
-    """Build every cached piece and start nothing."""
-    lifecycle.build_everything()
+    """Build every cached piece of a depth and start nothing."""
+    if args.depth == "node":
+        machine.require_node_host()
+    lifecycle.build(args.depth or ("node" if os.geteuid() == 0 else "api"))
     return 0
 
 
@@ -131,5 +133,5 @@ _DEPTH_HELP = {
     "env": "that one (default: the deepest that is up)",
     "image": argparse.SUPPRESS,
     "kuberay": "of that cluster (default: node)",
-    "build": argparse.SUPPRESS,
+    "build": "for that one (default: node, without root: api)",
 }

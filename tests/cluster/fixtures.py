@@ -12,12 +12,13 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from . import images, packages
+from . import images, kuberay, packages
 from .errors import checked
 from .state import CHECKOUT, State, state_for
 
@@ -72,6 +73,17 @@ class Cluster:
         path.write_text(json.dumps(config))  # JSON is YAML
         path.chmod(0o600)
         return path
+
+    @contextmanager
+    def without_kuberay(self) -> Iterator[None]:
+        """Stop the KubeRay operator for the time of a `with`; skips on a cluster that is not ours to disturb."""
+        if self.state is None:
+            pytest.skip("stops the KubeRay operator, which is only done to the test cluster: tests/cluster/up")
+        kuberay.down(self.state)
+        try:
+            yield
+        finally:
+            kuberay.up(self.state)
 
     def close(self) -> None:
         """Delete the namespaces that were made here and not deleted."""

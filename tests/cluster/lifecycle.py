@@ -6,12 +6,12 @@ there.
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
 
-from . import containers, control_plane, fake_nodes, go_builds, kuberay, machine, node, processes
+from . import containers, control_plane, fake_nodes, go_builds, images, kuberay, machine, node, packages, processes
 from .cache import locked, say
 from .state import State
 
@@ -69,18 +69,14 @@ def is_up(state: State) -> bool:
     return bool(started) and all(processes.running(state, name) for name in started)
 
 
-def build_everything() -> None:
-    """Build every cached piece now, so that a later `up` is a warm one."""
-    for piece in (
-        go_builds.kubernetes,
-        go_builds.kuberay_operator,
-        go_builds.kuberay_crds,
-        go_builds.coredns,
-        go_builds.pause,
-    ):
+def build(depth: str) -> None:
+    """Build every cached piece of a depth, so that a later `up` is a warm one."""
+    pieces: list[Callable[[], object]] = [packages.kubectl, go_builds.kubernetes, go_builds.kuberay_crds]
+    if depth != "api":
+        pieces.append(go_builds.kuberay_operator)
+    if depth == "kwok":
+        pieces.append(go_builds.kwok)
+    if depth == "node":
+        pieces += [go_builds.coredns, images.pause_image, images.ray_image]
+    for piece in pieces:
         piece()
-    if os.geteuid() == 0:
-        from . import images
-
-        images.pause_image()
-        images.ray_image()
