@@ -21,7 +21,8 @@ from kubectl_nrl.errors import ClusterError
 
 def _matches(obj: Mapping[str, Any], selector: str) -> bool:
     labels = obj["metadata"].get("labels") or {}
-    return all(labels.get(k) == v for k, v in (part.split("=", 1) for part in filter(None, selector.split(","))))
+    parts = [part.partition("=") for part in filter(None, selector.split(","))]
+    return all(labels.get(key) == value if sign else key in labels for key, sign, value in parts)
 
 
 @dataclass

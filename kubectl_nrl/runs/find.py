@@ -1,0 +1,91 @@
+"""Finds runs on a cluster: by id, by RayJob name, or all of mine.
+
+The cluster of a RayJob is always read from its status, never guessed from its name: KubeRay makes a new one for each
+attempt.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ..api import User
+from ..errors import ClusterError, UsageError
+from ..labels import MANAGED, OWNER, RAY_CLUSTER, RUN, ownership
+from .record import RunRecord, held_gpus
+
+RAY_API = "ray.io/v1"
+_LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+_OBJECT_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+
+
+def find_run(cluster: Any, namespace: str, word: str) -> RunRecord | None:
+    """The run that `word` names: a run id, a RayJob's name, or `rayjob/NAME`; None when there is none.
+
+    Raises `UsageError` for a word that no run can have, or that names a RayJob and a RayCluster at once.
+    """
+    kind, slash, name = word.rpartition("/")
+    if slash:
+        if kind not in ("rayjob", "rayjobs", "rayjob.ray.io", "rayjobs.ray.io"):
+            raise UsageError(f'"{word}": only runs in RayJob mode are known here: rayjob/NAME, or a run id')
+        return _by_name(cluster, namespace, name)
+    if not _LABEL_VALUE.fullmatch(word):
+        raise UsageError(f'"{word}" is no run id and no RayJob name', "kubectl nrl runs")
+    labelled = cluster.list(RAY_API, "RayJob", namespace, label_selector=f"{RUN}={word}")
+    if labelled:
+        return RunRecord(max(labelled, key=lambda job: str(job["metadata"].get("creationTimestamp") or "")))
+    found = _by_name(cluster, namespace, word)
+    if found is not None:
+        _refuse_ambiguous(cluster, namespace, word)
+        return found
+    # A RayJob of another tool is known by Ray's id alone.
+    for job in cluster.list(RAY_API, "RayJob", namespace):
+        record = RunRecord(job)
+        if record.submission_id == word:
+            return record
+    return None
+
+
+def my_runs(cluster: Any, namespace: str, user: User, *, all_namespaces: bool, all_users: bool) -> list[RunRecord]:
+    """Runs that this tool made, newest first, with the GPUs they hold."""
+    selector = f"{MANAGED}=true" + ("" if all_users else f",{OWNER}={user.name}")
+    jobs = cluster.list(RAY_API, "RayJob", namespace, label_selector=selector, all_namespaces=all_namespaces)
+    held = _held(cluster, namespace, all_namespaces) if jobs else {}
+    runs = []
+    for job in jobs:
+        if not all_users and not ownership(job, user).mine:
+            continue
+        record = RunRecord(job)
+        gpus = None if held is None else held.get((record.namespace, record.ray_cluster), 0)
+        runs.append(RunRecord(job, gpus))
+    return sorted(runs, key=lambda run: (run.rayjob["metadata"].get("creationTimestamp") or "", run.name), reverse=True)
+
+
+def _held(cluster: Any, namespace: str, all_namespaces: bool) -> dict[tuple[str, str], int] | None:
+    """GPUs by (namespace, RayCluster); None when pods may not be seen."""
+    try:
+        pods = cluster.list("v1", "Pod", namespace, label_selector=RAY_CLUSTER, all_namespaces=all_namespaces)
+    except ClusterError as error:
+        if error.status == 403:
+            return None
+        raise
+    by_namespace: dict[str, list[Any]] = {}
+    for pod in pods:
+        by_namespace.setdefault(pod["metadata"]["namespace"], []).append(pod)
+    return {(ns, name): gpus for ns, found in by_namespace.items() for name, gpus in held_gpus(found).items()}
+
+
+def _by_name(cluster: Any, namespace: str, name: str) -> RunRecord | None:
+    if not _OBJECT_NAME.fullmatch(name):
+        return None
+    job = cluster.get(RAY_API, "RayJob", name, namespace)
+    return RunRecord(job) if job is not None else None
+
+
+def _refuse_ambiguous(cluster: Any, namespace: str, name: str) -> None:
+    try:
+        other = cluster.get(RAY_API, "RayCluster", name, namespace)
+    except ClusterError:
+        return
+    if other is not None:
+        raise UsageError(f'"{name}" is both a RayJob and a RayCluster', f"write rayjob/{name}")

@@ -1,0 +1,115 @@
+"""A run as its RayJob tells it.
+
+A RayJob that another tool made is a run too: its id is then Ray's submission id, and its owner what its labels say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from ..errors import ExitCode
+from ..labels import RAY_CLUSTER, RUN, WANDB, annotations_of, labels_of
+from ..rayjob_state import describe, duration, outcome, parse_time, status_of
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One run. Times are aware (UTC); `gpus` is what its pods hold now, None when they may not be seen."""
+
+    rayjob: Mapping[str, Any]
+    gpus: int | None = None
+
+    @property
+    def name(self) -> str:
+        return str(self.rayjob["metadata"]["name"])
+
+    @property
+    def namespace(self) -> str:
+        return str(self.rayjob["metadata"]["namespace"])
+
+    @property
+    def uid(self) -> str:
+        return str(self.rayjob["metadata"]["uid"])
+
+    @property
+    def status(self) -> Mapping[str, Any]:
+        return status_of(self.rayjob)
+
+    @property
+    def submission_id(self) -> str:
+        """Ray's id of the driver: KubeRay's status says it, else the spec asked for it."""
+        return str(self.status.get("jobId") or (self.rayjob.get("spec") or {}).get("jobId") or "")
+
+    @property
+    def id(self) -> str:
+        return str(labels_of(self.rayjob).get(RUN) or self.submission_id or self.name)
+
+    @property
+    def ray_cluster(self) -> str:
+        return str(self.status.get("rayClusterName") or "")
+
+    @property
+    def owner(self) -> str:
+        from ..labels import OWNER, UPSTREAM_OWNER
+
+        labels = labels_of(self.rayjob)
+        return labels.get(OWNER) or labels.get(UPSTREAM_OWNER) or ""
+
+    @property
+    def created(self) -> datetime | None:
+        return parse_time(self.rayjob["metadata"].get("creationTimestamp"))
+
+    @property
+    def final(self) -> bool:
+        return outcome(self.status) is not None
+
+    @property
+    def state(self) -> str:
+        """SUCCEEDED, FAILED, STOPPED, ... once it is over; KubeRay's state (`Running`, `Initializing`) before."""
+        end = outcome(self.status)
+        return end.state if end else str(self.status.get("jobDeploymentStatus") or "Created")
+
+    @property
+    def reason(self) -> str:
+        end = outcome(self.status)
+        return end.reason if end else ""
+
+    @property
+    def description(self) -> str:
+        return describe(self.status)
+
+    @property
+    def exit_code(self) -> ExitCode | None:
+        end = outcome(self.status)
+        return end.exit_code if end else None
+
+    @property
+    def wandb(self) -> str:
+        return annotations_of(self.rayjob).get(WANDB, "")
+
+    def seconds(self, now: datetime) -> float | None:
+        """Seconds from its start to its end, or to now."""
+        return duration(self.status, now)
+
+
+def held_gpus(pods: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """GPUs that pods hold, by their RayCluster's name; a pod that has ended holds none."""
+    held: dict[str, int] = {}
+    for pod in pods:
+        cluster = labels_of(pod).get(RAY_CLUSTER)
+        if cluster and (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
+            held[cluster] = held.get(cluster, 0) + _gpus(pod)
+    return held
+
+
+def _gpus(pod: Mapping[str, Any]) -> int:
+    """As KubeRay counts them: each resource whose name ends in `gpu`, by limit (ray-operator common/pod.go)."""
+    total = 0
+    for container in (pod.get("spec") or {}).get("containers") or ():
+        for name, value in ((container.get("resources") or {}).get("limits") or {}).items():
+            if name.endswith("gpu") and str(value).isdecimal():
+                total += int(value)
+    return total
