@@ -203,7 +203,10 @@ HEAVY = (
 
 def imported(project: Project, *words: str) -> set[str]:
     """The modules that one command line loads in an interpreter of its own."""
-    code = "import sys; from kubectl_nrl.app import main; c = main(sys.argv[1:]); print(*sys.modules, file=sys.stderr); sys.exit(c)"
+    code = (
+        "import sys; from kubectl_nrl.app import main; code = main(sys.argv[1:]); "
+        "print(*sys.modules, file=sys.stderr); sys.exit(code)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code, *words],
         cwd=project.path,
@@ -220,6 +223,27 @@ def test_what_needs_no_library_imports_none(words: str, project: Project) -> Non
     modules = imported(project, *words.split())
     assert "kubectl_nrl.app" in modules
     assert not modules & set(HEAVY)
+
+
+@pytest.mark.parametrize("flags", ["", "-o json", "--manifests-only", "--explain", "cluster.num_nodes=2"])
+def test_check_never_imports_a_cluster_client(flags: str, project: Project) -> None:
+    project.write("r.yaml", "cluster: {num_nodes: 1, gpus_per_node: 4}\n")
+    launch = "{codeSource: image, codePath: /x, entrypoint: python x.py --config r.yaml}"
+    project.write("i.yaml", f"profile: generic\nimage: reg.example/x:1\nlaunch: {launch}\n")
+    modules = imported(project, *f"check r.yaml --infra i.yaml {flags}".split())
+    assert "kubectl_nrl.plan" in modules
+    assert not modules & {
+        "kubernetes",
+        "ray",
+        "rich",
+        "jsonschema",
+        "importlib.metadata",
+        "argcomplete",
+        "kubectl_nrl.cluster",
+    }
+    # Hydra and OmegaConf cost as much as all the rest: only an override or an interpolation needs them.
+    assert ("hydra" in modules) is ("=" in flags)
+    assert ("omegaconf" in modules) is ("=" in flags)
 
 
 def entry(*words: str, env: dict[str, str] | None = None, **how: object) -> subprocess.Popen[bytes]:

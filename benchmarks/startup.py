@@ -1,0 +1,82 @@
+"""Measure how long the program takes to answer, as ratios against a bare interpreter in the same run.
+
+Absolute times say little on a machine that is not named; the median of rounds that take turns says what a change costs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+ENTRY = "from kubectl_nrl.app import entry; entry()"
+BARE = "python3 -c pass"
+
+#: What is measured, and the most it may cost against `python3 -c pass`.
+GOALS = {"--help": 6.0, "check": 30.0, "run --dry-run": 30.0}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print the table; 1 when a goal is missed, 2 when a command does not work at all."""
+    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--recipe", default="examples/03-gb300/recipe.yaml")
+    parser.add_argument("--infra", help="default: every infra file beside the recipe")
+    args = parser.parse_args(argv)
+    recipe = Path(args.recipe)
+    infras = [Path(args.infra)] if args.infra else sorted((ROOT / recipe).parent.glob("*infra.yaml"))
+    if not infras:
+        print(f"no infra file beside {recipe}", file=sys.stderr)
+        return 2
+    commands = {BARE: [sys.executable, "-c", "pass"], "--help": [sys.executable, "-c", ENTRY, "--help"]}
+    for infra in infras:
+        for verb in ("check", "run --dry-run"):
+            words = [*verb.split(), str(recipe), "--infra", str(infra)]
+            commands[f"{verb} {infra.name}"] = [sys.executable, "-c", ENTRY, *words]
+    return report(measure(commands, args.rounds))
+
+
+def measure(commands: Mapping[str, Sequence[str]], rounds: int) -> dict[str, float]:
+    """Median seconds of each command. The first round fills caches and is not counted."""
+    times: dict[str, list[float]] = {name: [] for name in commands}
+    for turn in range(rounds + 1):
+        for name, command in commands.items():
+            started = time.perf_counter()
+            done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, check=False)
+            if turn:
+                times[name].append(time.perf_counter() - started)
+            if done.returncode:
+                print(f"{name} ended with {done.returncode}:\n{done.stderr}", file=sys.stderr)
+                raise SystemExit(2)
+    return {name: statistics.median(taken) for name, taken in times.items()}
+
+
+def environment() -> dict[str, str]:
+    """This process's, without what the person at the keyboard has set for the program."""
+    ours = {k: v for k, v in os.environ.items() if not k.startswith(("KUBECTL_NRL_", "NRL_"))}
+    return {**ours, "NRL_K8S_USER": "bench", "XDG_CONFIG_HOME": str(ROOT / "benchmarks" / "no-such-directory")}
+
+
+def report(medians: Mapping[str, float]) -> int:
+    """The table, and whether every goal is met."""
+    missed = 0
+    width = max(map(len, medians))
+    print(f"{'':<{width}}  {'median':>8}  {'ratio':>6}  {'goal':>5}")
+    for name, seconds in medians.items():
+        ratio = seconds / medians[BARE]
+        goal = next((limit for prefix, limit in GOALS.items() if name.startswith(prefix)), None)
+        late = goal is not None and ratio > goal
+        missed += late
+        words = f"{goal:>5.0f}{'  MISSED' if late else ''}" if goal else ""
+        print(f"{name:<{width}}  {seconds * 1000:>5.0f} ms  {ratio:>6.1f}  {words}".rstrip())
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
