@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from .api import Context, Role, Target
-from .errors import Origin, Problem
+from .errors import Origin
 
 Path = tuple[str | int, ...]
 
@@ -132,22 +132,6 @@ def deployments(ctx: Context) -> Iterator[WrittenDeployment]:
 
 
 def code_path(ctx: Context) -> str | None:
-    """`launch.codePath`, where it is an absolute path."""
+    """`launch.codePath`, where it is an absolute path (the schema says so to who wrote another)."""
     path = ctx.get("launch.codePath")
     return path if isinstance(path, str) and path.startswith("/") else None
-
-
-def code_path_problems(ctx: Context, source: str) -> Iterator[Problem]:
-    """An error when a code source that lies on the pod is not told where.
-
-    What stands in the file, the schema has judged; this is about flags.
-    """
-    path, asked = ctx.get("launch.codePath"), ctx.config.user_wrote
-    if path is None and not asked("launch.codeSource"):
-        yield Problem(
-            f"code source {source} needs the directory on the pod that the entrypoint runs in",
-            origin(ctx, "launch"),
-            hint="--code-path /opt/nemo-rl (or launch.codePath)",
-        )
-    elif isinstance(path, str) and not path.startswith("/") and not asked("launch.codePath"):
-        yield Problem(f'--code-path: "{path}" is not absolute')

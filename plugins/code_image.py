@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from kubectl_nrl import hookimpl
-from kubectl_nrl.api import CodeSource, Context, Problem
-from kubectl_nrl.written import code_path, code_path_problems
+from kubectl_nrl.api import CodeSource, Context
+from kubectl_nrl.written import code_path
 
 
 class ImageCode(CodeSource):
@@ -15,9 +15,6 @@ class ImageCode(CodeSource):
 
     def working_dir(self, ctx: Context) -> str | None:
         return code_path(ctx)
-
-    def problems(self, ctx: Context) -> Iterable[Problem]:
-        return code_path_problems(ctx, self.name)
 
 
 @hookimpl

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from kubectl_nrl import hookimpl
 from kubectl_nrl.api import CodeSource, Context, Patch, Problem, Role, Target
 from kubectl_nrl.volumes import CLAIM_KINDS, claim_source, mount
-from kubectl_nrl.written import Template, code_path, code_path_problems, maps, origin, templates
+from kubectl_nrl.written import Template, code_path, maps, origin, templates
 
 
 def _claim(ctx: Context) -> str | None:
@@ -52,7 +52,6 @@ class LustreCode(CodeSource):
                 yield mount("code", source, path, "workspace.codeSubPath", target=target, sub_path=sub_path)
 
     def problems(self, ctx: Context) -> Iterable[Problem]:
-        yield from code_path_problems(ctx, self.name)
         path = code_path(ctx)
         if path is None or _claim(ctx) or self._on_nodes(ctx, path):
             return

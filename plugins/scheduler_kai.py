@@ -153,7 +153,7 @@ class KaiScheduler(Scheduler):
         Unlabelled, each pod would be a non-preemptible `inference` workload, which a queue without quota never runs,
         whether it uses GPUs or not.
         """
-        for found in deployments(ctx):
+        for found in deployments(ctx) if ctx.kind != "local" else ():
             if found.pod.get("schedulerName") != SCHEDULER:
                 continue
             labels: dict[str, str] = {}

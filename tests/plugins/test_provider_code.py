@@ -1,0 +1,106 @@
+"""Code sources, and the submitters that only Plans know."""
+
+from __future__ import annotations
+
+import pytest
+from context import context, origins, problems, ray_group, ray_spec, render, with_training
+from nrl_plugins.code_image import ImageCode
+from nrl_plugins.code_lustre import LustreCode
+from nrl_plugins.planned_names import nrl_code_sources, nrl_submitters
+
+IMAGE, LUSTRE = ImageCode(), LustreCode()
+CODE = {"launch": {"codePath": "/opt/nemo-rl"}}
+SHARED = {"workspace": {"kind": "lustre", "pvcName": "rl", "mountPath": "/mnt/rl"}}
+SECOND = {"name": "nrl-code", "mountPath": "/opt/nemo-rl", "subPath": "jo/nemo-rl"}
+
+
+@pytest.mark.parametrize("code", [IMAGE, LUSTRE])
+def test_the_entrypoint_runs_in_the_code_path(code) -> None:
+    assert code.working_dir(context(CODE)) == "/opt/nemo-rl"
+
+
+@pytest.mark.parametrize("path", [None, "relative/x", 7])
+@pytest.mark.parametrize("code", [IMAGE, LUSTRE])
+def test_a_path_that_is_none_gives_no_directory(code, path: object) -> None:
+    assert code.working_dir(context({"launch": {"codePath": path}})) is None
+
+
+def test_code_in_the_image_changes_no_pod() -> None:
+    assert list(IMAGE.patches(context({**CODE, **SHARED}))) == []
+
+
+def test_shared_code_is_mounted_at_its_path_a_second_time() -> None:
+    found = render(LUSTRE, context({**CODE, **SHARED}))
+    assert found.ray("worker")["volumeMounts"] == found.ray("head")["volumeMounts"] == [SECOND]
+    assert found.pod()["volumes"] == [{"name": "nrl-code", "persistentVolumeClaim": {"claimName": "rl"}}]
+
+
+@pytest.mark.parametrize("kind", ["pvc", "auto"])
+def test_any_claim_will_do(kind: str) -> None:
+    found = render(LUSTRE, context({**CODE, "workspace": {"kind": kind, "pvcName": "rl"}}))
+    assert found.ray()["volumeMounts"] == [SECOND]
+
+
+def test_the_directory_of_the_claim_may_be_named() -> None:
+    shared = {"workspace": {**SHARED["workspace"], "codeSubPath": "team/code"}}
+    assert render(LUSTRE, context({**CODE, **shared})).ray()["volumeMounts"][0]["subPath"] == "team/code"
+
+
+@pytest.mark.parametrize("path", ["/mnt/rl", "/mnt/rl/", "/mnt/rl/jo/nemo-rl"])
+def test_code_below_the_workspace_needs_no_second_mount(path: str) -> None:
+    ctx = context({"launch": {"codePath": path}, **SHARED})
+    assert list(LUSTRE.patches(ctx)) == []
+    assert problems(LUSTRE, ctx) == []
+
+
+def test_a_path_that_only_begins_alike_is_not_below_it() -> None:
+    ctx = context({"launch": {"codePath": "/mnt/rl-code"}, **SHARED})
+    assert len(list(LUSTRE.patches(ctx))) == 1
+
+
+def test_a_named_directory_is_mounted_even_below_the_workspace() -> None:
+    shared = {"workspace": {**SHARED["workspace"], "codeSubPath": "x"}}
+    assert len(list(LUSTRE.patches(context({"launch": {"codePath": "/mnt/rl/code"}, **shared})))) == 1
+
+
+def mounting(path: str) -> dict:
+    return {"spec": {"containers": [{"name": "ray", "volumeMounts": [{"name": "lustre", "mountPath": path}]}]}}
+
+
+def test_a_hand_written_mount_that_holds_the_code_is_enough() -> None:
+    spec = ray_spec(ray_group(template=mounting("/opt")), head=mounting("/opt/nemo-rl"))
+    for infra in ({**CODE, **SHARED}, CODE):
+        ctx = context(with_training(spec, **infra))
+        assert list(LUSTRE.patches(ctx)) == []
+        assert problems(LUSTRE, ctx) == []
+
+
+def test_only_the_template_without_such_a_mount_gets_one() -> None:
+    spec = ray_spec(ray_group(template=mounting("/opt")), head=mounting("/elsewhere"))
+    found = render(LUSTRE, context(with_training(spec, **CODE, **SHARED)))
+    assert found.ray("head")["volumeMounts"] == [SECOND]
+    assert found.group("gpu") == {}
+
+
+@pytest.mark.parametrize("workspace", [{}, {"workspace": {"kind": "rayUpload", "pvcName": "x"}}])
+def test_shared_code_without_a_workspace_is_an_error(workspace: dict) -> None:
+    ctx = context({"launch": {"codePath": "/opt/x", "codeSource": "lustre"}, **workspace})
+    (message,) = problems(LUSTRE, ctx)
+    assert "/opt/x" in message
+    assert origins(LUSTRE, ctx) == ["infra:launch.codeSource"]
+
+
+def test_a_directory_of_the_nodes_may_hold_the_code() -> None:
+    nodes = {"workspace": {"kind": "hostPath", "hostPath": "/data", "mountPath": "/w"}}
+    assert problems(LUSTRE, context({"launch": {"codePath": "/w/code"}, **nodes})) == []
+    assert len(problems(LUSTRE, context({"launch": {"codePath": "/opt/code"}, **nodes}))) == 1
+
+
+def test_names_of_later_use_are_known_and_say_that_they_are_not_there_yet() -> None:
+    (upload,) = nrl_code_sources()
+    assert (upload.name, upload.available, upload.traits.uploads) == ("upload", False, True)
+    submitters = list(nrl_submitters())
+    assert [s.name for s in submitters] == ["portForward", "exec", "local"]
+    assert not any(s.available for s in submitters)
+    assert IMAGE.available
+    assert LUSTRE.available
