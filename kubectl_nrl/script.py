@@ -61,7 +61,9 @@ def launch_script(
 def encoded_line(run_id: str, script: str) -> str:
     """The script as one line that every shell and submission mode passes on unchanged."""
     packed = pack(script)
-    return f"sh -c ': nrl {run_id}; (echo {base64.b64encode(packed).decode()} | base64 -d | gzip -dc; echo exit 97) | sh'"
+    return (
+        f"sh -c ': nrl {run_id}; (echo {base64.b64encode(packed).decode()} | base64 -d | gzip -dc; echo exit 97) | sh'"
+    )
 
 
 def mounted_line(run_id: str) -> str:
@@ -92,13 +94,15 @@ def _file(name: str, text: str) -> str:
 def _enter(path: str) -> str:
     where = shlex.quote(path)
     said = shlex.quote(f"kubectl nrl: the working directory {path} (launch.codePath) does not exist in this container")
-    return f"cd {where} 2>/dev/null || {{ echo {said} >&2; rm -rf \"$nrl_dir\"; exit 1; }}"
+    return f'cd {where} 2>/dev/null || {{ echo {said} >&2; rm -rf "$nrl_dir"; exit 1; }}'
 
 
 def _shell(entrypoint: str) -> str:
     warn = ""
     if "|" in entrypoint:
-        warn = "\n  echo 'kubectl nrl: this image has no bash, so a failure before a | in the entrypoint goes unseen' >&2"
+        warn = (
+            "\n  echo 'kubectl nrl: this image has no bash, so a failure before a | in the entrypoint goes unseen' >&2"
+        )
     return (
         "if command -v bash >/dev/null 2>&1; then\n"
         '  set -- bash -o pipefail "$nrl_dir/entrypoint.sh"\n'

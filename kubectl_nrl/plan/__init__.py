@@ -5,7 +5,9 @@ from __future__ import annotations
 from .build import build, preflight
 from .model import (
     WORKLOAD_WAVE,
+    Daemon,
     GroupPlan,
+    HealthCheck,
     Launch,
     Lifetime,
     Options,
@@ -15,6 +17,6 @@ from .model import (
 )
 
 __all__ = [
-    "WORKLOAD_WAVE", "GroupPlan", "Launch", "Lifetime", "Options", "Plan", "PlannedObject", "RolePlan",
+    "WORKLOAD_WAVE", "Daemon", "GroupPlan", "HealthCheck", "Launch", "Lifetime", "Options", "Plan", "PlannedObject", "RolePlan",
     "build", "preflight",
 ]  # fmt: skip

@@ -48,7 +48,8 @@ def _names(role: Role, config: Config, choices: Choices, base: Path) -> Iterable
         rendered += [(name, index, split) for name in names or [group.name]]
         if group.name in choices.scheduler.traits.reserved_groups:
             yield Problem(
-                f'scheduler {choices.scheduler.name} reserves the group name "{group.name}"', origin(config, *base, index, "groupName")
+                f'scheduler {choices.scheduler.name} reserves the group name "{group.name}"',
+                origin(config, *base, index, "groupName"),
             )
     counts = Counter(name for name, _, _ in rendered)
     for name, index, split in rendered:
@@ -58,7 +59,10 @@ def _names(role: Role, config: Config, choices: Choices, base: Path) -> Iterable
             yield Problem(fault + (" (after splitting into segments)" if split else ""), where)
         if counts[name] > 1:
             how = " (one from segmentSize expansion)" if any(s for n, _, s in rendered if n == name) else ""
-            yield Problem(f'kuberay.{role.name}.spec.workerGroupSpecs: groupName "{name}" appears {counts[name]} times{how}', where)
+            yield Problem(
+                f'kuberay.{role.name}.spec.workerGroupSpecs: groupName "{name}" appears {counts[name]} times{how}',
+                where,
+            )
             counts[name] = 0
 
 
@@ -78,7 +82,11 @@ def _gangs(role: Role, config: Config, choices: Choices, base: Path) -> Iterable
     for index, group in enumerate(role.groups):
         least = group.spec.get("minReplicas")
         if role.written and isinstance(least, int) and least != group.replicas:
-            sign, start = ("<", f"would start with {least or group.replicas}") if least < group.replicas else (">", "refuses this")
+            sign, start = (
+                ("<", f"would start with {least or group.replicas}")
+                if least < group.replicas
+                else (">", "refuses this")
+            )
             yield Problem(
                 f'minReplicas ({least}) {sign} replicas ({group.replicas}) of group "{group.name}": scheduler {name} {start}',
                 origin(config, *base, index, "minReplicas"), hint="leave minReplicas out, or write the same number",
@@ -100,7 +108,9 @@ def _nodes(role: Role, config: Config, choices: Choices, sizes: Sizes) -> Iterab
         )  # fmt: skip
     elif workers > sizes.num_nodes:
         yield Problem(
-            f"{role.cluster} has {workers} worker nodes, the recipe uses cluster.num_nodes {sizes.num_nodes}", where, severity="note"
+            f"{role.cluster} has {workers} worker nodes, the recipe uses cluster.num_nodes {sizes.num_nodes}",
+            where,
+            severity="note",
         )
 
 
@@ -118,7 +128,11 @@ def _gpus(role: Role, config: Config, choices: Choices, sizes: Sizes, base: Path
         return
     for index, group in enumerate(role.groups):
         if group.gpus != expected:
-            place = origin(config, *base, index) if role.written else origin(config, "resources", role.name, "worker", "gpu")
+            place = (
+                origin(config, *base, index)
+                if role.written
+                else origin(config, "resources", role.name, "worker", "gpu")
+            )
             yield Problem(
                 f'workers of group "{group.name}" have {group.gpus} GPUs, '
                 f"{'the recipe wants cluster.gpus_per_node' if wanted is not None else choices.profile.name + ' has'} {expected}",
@@ -134,4 +148,6 @@ def _hosts(spec: object) -> int:
 def _head_has_gpus(role: Role, choices: Choices) -> bool:
     from .roles import gpus_of
 
-    return gpus_of(role.spec.get("headGroupSpec") or {}, str(choices.profile.get("gpus.resource", "nvidia.com/gpu"))) > 0
+    return (
+        gpus_of(role.spec.get("headGroupSpec") or {}, str(choices.profile.get("gpus.resource", "nvidia.com/gpu"))) > 0
+    )

@@ -20,11 +20,17 @@ from .segments import split
 METADATA_MAX = 4000
 
 
-def workload(draft: RoleDraft, ctx: Context, launch: Launch, lifetime: Mapping[str, Any], *, splits: bool) -> PlannedObject:
+def workload(
+    draft: RoleDraft, ctx: Context, launch: Launch, lifetime: Mapping[str, Any], *, splits: bool
+) -> PlannedObject:
     """The role's RayJob or RayCluster. `lifetime` holds the RayJob spec fields of its end."""
     spec, sources = cluster_spec(draft, splits=splits)
     name = draft.role.object_name
-    head: dict[str, Any] = {"apiVersion": "ray.io/v1", "kind": ctx.kind, "metadata": {"name": name, "namespace": ctx.namespace}}
+    head: dict[str, Any] = {
+        "apiVersion": "ray.io/v1",
+        "kind": ctx.kind,
+        "metadata": {"name": name, "namespace": ctx.namespace},
+    }
     patched = draft.workload.value
     head["metadata"].update(patched.get("metadata") or {})
     if ctx.kind == "RayCluster":

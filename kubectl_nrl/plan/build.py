@@ -15,6 +15,7 @@ from ..errors import ConfigError, NrlError, PluginError, Problem
 from ..manifests.merge import Layered
 from . import arithmetic, assemble, core_patches, judge, lifetime
 from .choices import Choices, choose
+from .daemons import deployment_checks, plan_daemons
 from .drafts import Drafts
 from .launching import entrypoint_text, launch_config_map, log_warning, plan_launch
 from .model import Launch, Lifetime, Options, Plan, PlannedObject
@@ -51,9 +52,7 @@ def build(config: Config, run: RunInfo, facts: ClusterFacts, options: Options, p
     return plan
 
 
-def preflight(
-    config: Config, plan: Plan, options: Options, providers: Manager, cluster: ClusterReader
-) -> list[Check]:
+def preflight(config: Config, plan: Plan, options: Options, providers: Manager, cluster: ClusterReader) -> list[Check]:
     """What every provider of the Plan, and every `nrl_preflight` hook, has to say of the live cluster."""
     planner = _Planner(config, plan.run, plan.facts, options, providers, [])
     planner.plan()
@@ -94,11 +93,12 @@ class _Planner:
         text = entrypoint_text(self.config, self.problems)
         launch = plan_launch(self.ctx, self.choices, text, self.problems)
         self._refusals()
+        daemons = plan_daemons(self.ctx, self.choices, self.problems)
         extra = self._patch(launch)
         for role in self.ctx.roles.values():
             self.problems += arithmetic.check(role, self.config, self.choices, sizes)
         self.problems += judge.names(self.ctx, self.options)
-        plan = self._assembled(launch, extra)
+        plan = replace(self._assembled(launch, extra), daemons=daemons)
         return replace(plan, problems=(*plan.problems, *self.manager.problems("nrl_plan_built", plan=plan)))
 
     def active(self) -> list[tuple[str, int, Provider]]:
@@ -106,7 +106,11 @@ class _Planner:
         found: list[tuple[str, int, Provider]] = []
         if self.choices.has_profile:
             found.append((f"profile:{self.choices.profile.name}", Rank.PROFILE, self.choices.profile))
-        for kind, provider in (("scheduler", self.choices.scheduler), ("code", self.choices.code), ("submitter", self.choices.submitter)):
+        for kind, provider in (
+            ("scheduler", self.choices.scheduler),
+            ("code", self.choices.code),
+            ("submitter", self.choices.submitter),
+        ):
             found.append((f"{kind}:{provider.name}", Rank.PROVIDER, provider))
         found += [(f"dra:{driver.name}", Rank.PROVIDER, driver) for driver in self.choices.dra]
         for name, section in self.manager.providers("sections").items():
@@ -130,11 +134,17 @@ class _Planner:
             self.drafts.roles[role] = draft
         for name, section in (self.config.infra.get("deployments") or {}).items():
             layered = Layered()
-            base = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": str(section.get("name") or name)}}
+            base = {
+                "apiVersion": "apps/v1",
+                "kind": "Deployment",
+                "metadata": {"name": str(section.get("name") or name)},
+            }
             layered.merge(base, Rank.BUILTIN, "built-in")
             labels = {"app": str(section.get("name") or name)}
             selector = {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}}}
-            layered.merge({"spec": {} if (section.get("spec") or {}).get("selector") else selector}, Rank.BUILTIN, "built-in")
+            layered.merge(
+                {"spec": {} if (section.get("spec") or {}).get("selector") else selector}, Rank.BUILTIN, "built-in"
+            )
             self.drafts.deployments[name] = layered
 
     def _context(self, profile: Profile) -> Context:
@@ -157,7 +167,9 @@ class _Planner:
         if mode and mode not in scheduler.traits.submission_modes:
             where = self.config.infra_origins.get("submit.submissionMode")
             usable = ", ".join(scheduler.traits.submission_modes)
-            self.problems.append(Problem(f"{mode} does not work under scheduler {scheduler.name}", where, hint=f"use one of {usable}"))
+            self.problems.append(
+                Problem(f"{mode} does not work under scheduler {scheduler.name}", where, hint=f"use one of {usable}")
+            )
         if self.choices.kind == "RayJob" and self.options.submitter is not None:
             said = f"--submitter {self.options.submitter} has no meaning for a RayJob, which KubeRay submits"
             self.problems.append(Problem(said, hint="add --raycluster for a long-lived cluster"))
@@ -176,7 +188,9 @@ class _Planner:
             core_patches.metadata(draft.workload, self.ctx, section, f"kuberay.{draft.role.name}")
         for name, layered in self.drafts.deployments.items():
             section = (self.config.infra.get("deployments") or {}).get(name) or {}
-            layered.merge({"spec": section.get("spec") or {}}, Rank.USER, judge.label(self.config, ("deployments", name)))
+            layered.merge(
+                {"spec": section.get("spec") or {}}, Rank.USER, judge.label(self.config, ("deployments", name))
+            )
             core_patches.metadata(layered, self.ctx, section, f"deployments.{name}")
         core_patches.apply(self.drafts, self.ctx, self.problems)
         mounted = launch_config_map(self.ctx, launch)
@@ -208,6 +222,7 @@ class _Planner:
             dra=tuple(d.name for d in self.choices.dra), roles=role_plans(self.drafts, objects, self.choices), objects=objects,
             launch=launch, lifetime=life, problems=_unique(self.problems), wait=self.choices.wait,
             recipe_path=self.config.recipe_path, infra_path=self.config.infra_path, attached=dict(self.choices.attached),
+            health_checks=deployment_checks(self.ctx),
         )  # fmt: skip
 
     def _finish(self) -> None:
@@ -219,8 +234,14 @@ class _Planner:
         from .roles import gpus_of
 
         training = self.drafts.roles.get("training")
-        gpus = gpus_of(training.head.value, str(self.choices.profile.get("gpus.resource", "nvidia.com/gpu"))) if training else 0
-        life, notes = lifetime.decide(self.options, self.facts, self.choices.scheduler, self.choices.kind, head_gpus=gpus)
+        gpus = (
+            gpus_of(training.head.value, str(self.choices.profile.get("gpus.resource", "nvidia.com/gpu")))
+            if training
+            else 0
+        )
+        life, notes = lifetime.decide(
+            self.options, self.facts, self.choices.scheduler, self.choices.kind, head_gpus=gpus
+        )
         self.problems += notes
         if training:
             life = replace(life, head_requests=assemble.kept_requests(training, life))

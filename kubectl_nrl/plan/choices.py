@@ -56,7 +56,9 @@ def choose(config: Config, options: Options, profile: Profile, manager: Manager)
     """Settle everything that patches cannot; raises ConfigError for an unknown name."""
     infra = config.infra
     kuberay = _mapping(infra.get("kuberay"))
-    attached = {r: str(n) for r, n in _mapping(_mapping(infra.get("launch")).get("attach")).items() if n and r not in kuberay}
+    attached = {
+        r: str(n) for r, n in _mapping(_mapping(infra.get("launch")).get("attach")).items() if n and r not in kuberay
+    }
     roles = tuple(r for r in ROLES if r in kuberay) + tuple(r for r in kuberay if r not in ROLES)
     if "training" not in attached and not any(r == "training" for r in roles):
         roles = ("training", *roles)
@@ -85,7 +87,9 @@ def _kind(
     if options.mode == "rayjob":
         if several or attached:
             names = ", ".join((*roles, *attached))
-            return "RayJob", [Problem(f"--rayjob runs one role, this infra has several: {names}", hint="use --raycluster")]
+            return "RayJob", [
+                Problem(f"--rayjob runs one role, this infra has several: {names}", hint="use --raycluster")
+            ]
         return "RayJob", []
     if several or attached:
         why = f"attaches to {', '.join(attached)}" if attached else f"declares {len(roles)} roles ({', '.join(roles)})"
@@ -133,7 +137,9 @@ def _scheduler(config: Config, kuberay: Mapping[str, Any], manager: Manager) -> 
         for name, scheduler in manager.providers("schedulers").items():
             if named & set(getattr(scheduler, "scheduler_names", ())):
                 kind = name
-    return cast(Scheduler, manager.choose("schedulers", str(kind or "default"), origin=origin(config, "scheduler", "kind")))
+    return cast(
+        Scheduler, manager.choose("schedulers", str(kind or "default"), origin=origin(config, "scheduler", "kind"))
+    )
 
 
 def _code_source(config: Config, name: str, manager: Manager) -> CodeSource:

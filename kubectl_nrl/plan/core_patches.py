@@ -89,7 +89,9 @@ def _image(group: Layered, ctx: Context, path: tuple[str | int, ...], problems: 
         if not image and not written:
             where = origin(ctx.config, *path) if ctx.wrote("kuberay") else None
             said = f'container "{container.get("name")}" has no image'
-            problems.append(Problem(said, where, hint="set image: REGISTRY/IMAGE:TAG in the infra file, or infra.image=..."))
+            problems.append(
+                Problem(said, where, hint="set image: REGISTRY/IMAGE:TAG in the infra file, or infra.image=...")
+            )
         if not image or (index and written):
             continue
         if written and written != image:

@@ -93,7 +93,9 @@ class Drafts:
         target = patch.target
         if target.role is not None and (deployment := self._deployment(target.role)) is not None:
             template = pod_layer(patch.merge, _ray_container(deployment.value.get("spec", {})))
-            deployment.merge({"spec": {"template": template["template"]}} if "template" in template else {}, rank, label)
+            deployment.merge(
+                {"spec": {"template": template["template"]}} if "template" in template else {}, rank, label
+            )
             return
         for draft in self._targets(target):
             for group in draft.pods(target.which, target.group):
@@ -114,7 +116,7 @@ class Drafts:
                     return "sets metadata of a RayCluster that KubeRay makes from a RayJob; target the Workload"
                 draft.cluster.merge(dict(patch.merge.get("spec", {})), rank, label)
                 draft.workload.merge({k: v for k, v in patch.merge.items() if k != "spec"}, rank, label)
-            elif kind == "Workload" or draft.kind == kind:
+            elif kind in ("Workload", draft.kind):
                 draft.workload.merge(patch.merge, rank, label)
         return None
 

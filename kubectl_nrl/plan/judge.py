@@ -29,7 +29,9 @@ def written(config: Config, manager: Manager) -> list[Problem]:
     return problems
 
 
-def _spec(kind: Literal["RayCluster", "Deployment"], config: Config, path: FieldPath, section: dict[str, Any]) -> list[Problem]:
+def _spec(
+    kind: Literal["RayCluster", "Deployment"], config: Config, path: FieldPath, section: dict[str, Any]
+) -> list[Problem]:
     if "spec" not in section or section["spec"] is None:
         return []
     prefix = ".".join(str(p) for p in path)
@@ -41,7 +43,9 @@ def _left_to_webhooks(config: Config, role: str, spec: Any) -> Iterable[Problem]
     for at, value in _walk(spec, ("kuberay", role, "spec")):
         if at[-1] in ("ephemeral-storage", "readinessProbe") and value is not None:
             said = f"{at[-1]} is written by hand; cluster webhooks inject it on shared clusters, and KubeRay brings its own probes"
-            yield Problem(said, origin(config, *at), severity="warning", hint="leave it out unless this cluster needs it")
+            yield Problem(
+                said, origin(config, *at), severity="warning", hint="leave it out unless this cluster needs it"
+            )
 
 
 def _walk(value: Any, at: FieldPath) -> Iterable[tuple[FieldPath, Any]]:

@@ -28,7 +28,11 @@ def entrypoint_text(config: Config, problems: list[Problem]) -> Rewritten:
     where = origin(config, "launch", "entrypoint") or origin(config, "launch")
     if not isinstance(text, str) or not text.strip():
         word = "is empty" if isinstance(text, str) else "is missing"
-        problems.append(Problem(f"launch.entrypoint {word}: there is nothing to run", where, hint="launch: {entrypoint: python -u ...}"))
+        problems.append(
+            Problem(
+                f"launch.entrypoint {word}: there is nothing to run", where, hint="launch: {entrypoint: python -u ...}"
+            )
+        )
         text = ""
     source = str(launch.get("recipeSource", "inline"))
     rewritten = rewrite(text, recipe_source=source, overrides=config.overrides)
@@ -66,11 +70,20 @@ def plan_launch(ctx: Context, choices: Choices, text: Rewritten, problems: list[
         size = len(pack(script))
         limit = CONFIG_MAP_MAX if ctx.kind == "RayJob" else LINE_MAX
         if ctx.kind != "RayJob" or size > CONFIG_MAP_MAX:
-            said = f"entrypoint and recipe are {size // 1024} KiB packed; {limit // 1024} KiB is the most that can be sent"
-            problems.append(Problem(said, origin(ctx.config, "launch", "entrypoint"), hint="keep long scripts with the code"))
+            said = (
+                f"entrypoint and recipe are {size // 1024} KiB packed; {limit // 1024} KiB is the most that can be sent"
+            )
+            problems.append(
+                Problem(said, origin(ctx.config, "launch", "entrypoint"), hint="keep long scripts with the code")
+            )
+    paths = ctx.get("launch.rayUploadPaths")
     return Launch(
         entrypoint=text.text, script=script, line=line, submitter=choices.submitter.name, submission_mode=choices.submission_mode,
         code_source=choices.code.name or "none", working_dir=working_dir, recipe=recipe, log_dir=log_dir,
+        upload_paths=None if paths is None else tuple(str(p) for p in paths),
+        dashboard_port=ctx.get("submit.localDashboardPort"),
+        exec_tmp_dir=str(ctx.get("submit.execTmpDir", "/tmp")),
+        peer_watcher=len(ctx.roles) + len(choices.attached) > 1 and bool(ctx.get("launch.peerWatcher", True)),
     )  # fmt: skip
 
 

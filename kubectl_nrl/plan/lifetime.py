@@ -27,7 +27,9 @@ def option_problems(options: Options) -> list[Problem]:
         if value is not None and value < 0:
             found.append(Problem(f"{flag} is {value}, must be 0 or more seconds"))
         if value is not None and options.shutdown is False:
-            found.append(Problem(f"{flag} has no meaning with --no-shutdown, which keeps everything", hint=f"leave out {flag}"))
+            found.append(
+                Problem(f"{flag} has no meaning with --no-shutdown, which keeps everything", hint=f"leave out {flag}")
+            )
     return found
 
 
@@ -42,7 +44,9 @@ def decide(
     why = _head_cannot_stay(facts, scheduler, head_gpus)
     notes = []
     if why and options.ttl:
-        notes.append(Problem(f"--ttl {options.ttl} cannot keep the head: {why}; it goes with the workers", severity="warning"))
+        notes.append(
+            Problem(f"--ttl {options.ttl} cannot keep the head: {why}; it goes with the workers", severity="warning")
+        )
     if not facts.deletion_rules or scheduler.traits.lifetime == "shutdown":
         return Lifetime("shutdown", hold, hold, False), notes
     head_after = max(hold, 0 if why else ttl)

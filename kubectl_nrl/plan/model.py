@@ -111,7 +111,11 @@ class Lifetime:
 
 @dataclass(frozen=True)
 class Launch:
-    """How the entrypoint reaches Ray: the person's text, the script it became, the one encoded line that is sent."""
+    """How the entrypoint reaches Ray: the person's text, the script it became, the one encoded line that is sent.
+
+    `upload_paths` (None: the default set), `dashboard_port` (None: a free one), `exec_tmp_dir` and `peer_watcher` are for the
+    code source and submitters of long-lived runs.
+    """
 
     entrypoint: str
     script: str
@@ -122,6 +126,32 @@ class Launch:
     working_dir: str | None
     recipe: str
     log_dir: str | None = None
+    upload_paths: tuple[str, ...] | None = None
+    dashboard_port: int | None = None
+    exec_tmp_dir: str = "/tmp"
+    peer_watcher: bool = False
+
+
+@dataclass(frozen=True)
+class HealthCheck:
+    """A URL that answers when `name` (a role's daemon, a Deployment) is up, and how many seconds it may take."""
+
+    name: str
+    url: str
+    timeout: int
+
+
+@dataclass(frozen=True)
+class Daemon:
+    """A Ray job that runs as long as its role's cluster: submitted when the cluster is ready, before training."""
+
+    role: str
+    submission_id: str
+    entrypoint: str
+    script: str
+    line: str
+    health: HealthCheck | None
+    upload_paths: tuple[str, ...] | None
 
 
 @dataclass(frozen=True)
@@ -149,6 +179,8 @@ class Plan:
     recipe_path: str = ""
     infra_path: str = ""
     attached: Mapping[str, str] = field(default_factory=dict)
+    daemons: tuple[Daemon, ...] = ()
+    health_checks: tuple[HealthCheck, ...] = ()
 
     @property
     def errors(self) -> tuple[Problem, ...]:

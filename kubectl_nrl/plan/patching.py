@@ -25,7 +25,11 @@ def call(manager: Manager, provider: Provider, method: str, *args: Any) -> list[
 
 
 def apply_providers(
-    drafts: Drafts, providers: Iterable[tuple[str, int, Provider]], ctx: Context, manager: Manager, problems: list[Problem]
+    drafts: Drafts,
+    providers: Iterable[tuple[str, int, Provider]],
+    ctx: Context,
+    manager: Manager,
+    problems: list[Problem],
 ) -> None:
     """Merge the patches of (label, rank, provider), weakest rank first; a `force` patch goes to the forced rank."""
     forced = []
@@ -89,7 +93,11 @@ def _malformed(patch: Any) -> str | None:
     if not isinstance(target, Target):
         return f"returned a patch whose target is a {type(target).__name__}"
     merge: Any = patch.merge
-    return _not_json(merge, "merge") if isinstance(merge, Mapping) else f"returned a patch whose merge is a {type(merge).__name__}"
+    return (
+        _not_json(merge, "merge")
+        if isinstance(merge, Mapping)
+        else f"returned a patch whose merge is a {type(merge).__name__}"
+    )
 
 
 def _not_json(value: Any, at: str) -> str | None:

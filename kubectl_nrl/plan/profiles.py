@@ -37,7 +37,9 @@ def _from_file(name: str, config: Config, problems: list[Problem]) -> Profile:
     shown = base / name
     path = config.trees.folder / shown
     if not path.is_file():
-        raise ConfigError([Problem(f"profile file {shown} does not exist", where, hint="a registered profile has no / and no .yaml")])
+        raise ConfigError(
+            [Problem(f"profile file {shown} does not exist", where, hint="a registered profile has no / and no .yaml")]
+        )
     data, origins = load_yaml(path)
     problems += check_profile(data, origins.get)
     return Profile(data if isinstance(data, dict) else {}, source=str(path))

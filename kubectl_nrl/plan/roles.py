@@ -55,7 +55,9 @@ def _count(config: Config, path: str, least: int, problems: list[Problem]) -> in
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        problems.append(Problem(f"{path} is {value!r}, must be a whole number from {least}", config.recipe_origins.get(path)))
+        problems.append(
+            Problem(f"{path} is {value!r}, must be a whole number from {least}", config.recipe_origins.get(path))
+        )
         return None
     return value
 
@@ -91,7 +93,9 @@ def draft_role(
     if not spec and not choices.has_profile:
         problems.append(_no_spec(config, role))
     gpu = str(choices.profile.get("gpus.resource", "nvidia.com/gpu"))
-    groups = _written_groups(spec, section, gpu) if spec else _made_groups(role, config, section, choices, sizes, problems)
+    groups = (
+        _written_groups(spec, section, gpu) if spec else _made_groups(role, config, section, choices, sizes, problems)
+    )
     view = Role(role, cluster, object_name(choices.kind, cluster, options, run), bool(spec), tuple(groups), spec)
     draft = RoleDraft(view, choices.kind)
     if spec:
@@ -117,7 +121,9 @@ def add_user_spec(draft: RoleDraft, config: Config) -> None:
     spec = draft.role.spec
     base: FieldPath = ("kuberay", draft.role.name, "spec")
     draft.cluster.merge(
-        {k: v for k, v in spec.items() if k not in ("headGroupSpec", "workerGroupSpecs")}, Rank.USER, _label(config, base)
+        {k: v for k, v in spec.items() if k not in ("headGroupSpec", "workerGroupSpecs")},
+        Rank.USER,
+        _label(config, base),
     )
     draft.head.merge(spec.get("headGroupSpec") or {}, Rank.USER, _label(config, (*base, "headGroupSpec")))
     for index, group in enumerate(spec.get("workerGroupSpecs") or []):
@@ -137,7 +143,9 @@ def _label(config: Config, base: FieldPath) -> Callable[[FieldPath], str]:
 def _no_spec(config: Config, role: str) -> Problem:
     where = origin(config, "kuberay", role)
     return Problem(
-        f"kuberay.{role}.spec is missing and no profile is set to make it from", where, hint="set profile: generic, or write the spec"
+        f"kuberay.{role}.spec is missing and no profile is set to make it from",
+        where,
+        hint="set profile: generic, or write the spec",
     )
 
 
@@ -190,7 +198,9 @@ def _made_groups(
     workers = section.get("workers") if section.get("workers") is not None else default
     if workers is None:
         where = origin(config, "kuberay", role)
-        problems.append(Problem(f"how many workers {role} has is said nowhere", where, hint=f"set kuberay.{role}.workers"))
+        problems.append(
+            Problem(f"how many workers {role} has is said nowhere", where, hint=f"set kuberay.{role}.workers")
+        )
         workers = 1
     if not workers:
         return []

@@ -16,16 +16,25 @@ def role_plans(drafts: Drafts, objects: Sequence[PlannedObject], choices: Choice
     resource = str(choices.profile.get("gpus.resource", "nvidia.com/gpu"))
     found = []
     for name in drafts.roles:
-        workload = next(o for o in objects if o.role == name and o.wave == WORKLOAD_WAVE and o.kind in ("RayJob", "RayCluster"))
+        workload = next(
+            o for o in objects if o.role == name and o.wave == WORKLOAD_WAVE and o.kind in ("RayJob", "RayCluster")
+        )
         spec = workload.manifest["spec"]
         cluster = spec.get("rayClusterSpec", spec)
         head, groups = cluster["headGroupSpec"], cluster.get("workerGroupSpecs") or []
         claims = sorted({claim for group in (head, *groups) for claim in _claims(group)})
         plans = tuple(
-            GroupPlan(str(g["groupName"]), int(g.get("replicas", 0)) * int(g.get("numOfHosts", 1) or 1), gpus_of(g, resource), _image(g))
+            GroupPlan(
+                str(g["groupName"]),
+                int(g.get("replicas", 0)) * int(g.get("numOfHosts", 1) or 1),
+                gpus_of(g, resource),
+                _image(g),
+            )
             for g in groups
         )
-        found.append(RolePlan(name, workload.name, workload.kind, _image(head), gpus_of(head, resource), plans, tuple(claims)))
+        found.append(
+            RolePlan(name, workload.name, workload.kind, _image(head), gpus_of(head, resource), plans, tuple(claims))
+        )
     return tuple(found)
 
 

@@ -28,7 +28,8 @@ def test_maps_merge_and_the_stronger_scalar_wins():
 
 def test_containers_merge_by_name():
     got = merged(
-        {"containers": [{"name": "ray", "image": "a"}]}, {"containers": [{"name": "ray", "tty": True}, {"name": "side"}]}
+        {"containers": [{"name": "ray", "image": "a"}]},
+        {"containers": [{"name": "ray", "tty": True}, {"name": "side"}]},
     ).value
     assert got == {"containers": [{"name": "ray", "image": "a", "tty": True}, {"name": "side"}]}
 
@@ -47,7 +48,10 @@ def test_a_volume_never_gets_two_sources():
 def test_mounts_are_keyed_by_path_and_ports_by_number_and_protocol():
     got = merged(
         {"volumeMounts": [{"name": "a", "mountPath": "/m"}], "ports": [{"containerPort": 1}]},
-        {"volumeMounts": [{"name": "b", "mountPath": "/m"}], "ports": [{"containerPort": 1, "protocol": "TCP", "name": "p"}]},
+        {
+            "volumeMounts": [{"name": "b", "mountPath": "/m"}],
+            "ports": [{"containerPort": 1, "protocol": "TCP", "name": "p"}],
+        },
     ).value
     assert got["volumeMounts"] == [{"name": "b", "mountPath": "/m"}]
     assert got["ports"] == [{"containerPort": 1, "protocol": "TCP", "name": "p"}]
@@ -69,7 +73,9 @@ def test_a_probe_handler_is_replaced_whole_and_its_timing_merges():
 
 
 def test_a_deployment_strategy_is_replaced_whole():
-    got = merged({"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}, {"strategy": {"type": "Recreate"}})
+    got = merged(
+        {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}, {"strategy": {"type": "Recreate"}}
+    )
     assert got.value == {"strategy": {"type": "Recreate"}}
 
 
@@ -110,8 +116,12 @@ def test_a_label_is_asked_with_the_path_as_written():
 
 json = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=4),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.sampled_from(["env", "name", "containers", "tolerations", "x", "strategy"]), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["env", "name", "containers", "tolerations", "x", "strategy"]), inner, max_size=4
+        )
+    ),
     max_leaves=12,
 )
 objects = st.dictionaries(st.sampled_from(["env", "containers", "spec", "tolerations", "ports", "x"]), json, max_size=4)

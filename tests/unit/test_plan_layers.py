@@ -8,7 +8,7 @@ import pytest
 from plan_case import CPU, SHORT, WRITTEN, Case, env, head, spec, worker
 
 import kubectl_nrl
-from kubectl_nrl.api import Patch, Policy, Problem, Provider, Resource, Section, Target
+from kubectl_nrl.api import Policy, Problem, Provider, Resource, Section
 from kubectl_nrl.errors import ConfigError, NrlError, PluginError
 from kubectl_nrl.manager import Manager
 
@@ -44,26 +44,42 @@ def site(tmp_path, patches):
 
 
 def test_what_the_user_wrote_in_a_spec_beats_sections_and_profile(case):
-    infra = "profile: gb300\n" + WRITTEN.replace("      - groupName: gpu", "      - groupName: gpu").replace(
-        "            containers:\n            - name: ray", "            nodeSelector: {nvidia.com/gpu.product: MINE}\n            containers:\n            - name: ray"
-    ) + "placement: {nodeSelector: {nvidia.com/gpu.product: SECTION, zone: a}}\n"
+    infra = (
+        "profile: gb300\n"
+        + WRITTEN.replace("      - groupName: gpu", "      - groupName: gpu").replace(
+            "            containers:\n            - name: ray",
+            "            nodeSelector: {nvidia.com/gpu.product: MINE}\n            containers:\n            - name: ray",
+        )
+        + "placement: {nodeSelector: {nvidia.com/gpu.product: SECTION, zone: a}}\n"
+    )
     plan = case.plan(infra, GPU)
     assert worker(plan)["nodeSelector"] == {"nvidia.com/gpu.product": "MINE", "zone": "a"}
 
 
 def test_a_section_beats_the_profile(case):
-    plan = case.plan("profile: gb300\n" + SHORT.replace("profile: generic\n", "") + "placement: {nodeSelector: {nvidia.com/gpu.product: S}}\n", GPU)
+    plan = case.plan(
+        "profile: gb300\n"
+        + SHORT.replace("profile: generic\n", "")
+        + "placement: {nodeSelector: {nvidia.com/gpu.product: S}}\n",
+        GPU,
+    )
     assert worker(plan)["nodeSelector"]["nvidia.com/gpu.product"] == "S"
 
 
 def test_null_in_a_spec_removes_what_the_profile_gave(case):
-    infra = "profile: gb300\n" + WRITTEN.replace("            containers:\n            - name: ray", "            tolerations: []\n            nodeSelector: null\n            containers:\n            - name: ray")
+    infra = "profile: gb300\n" + WRITTEN.replace(
+        "            containers:\n            - name: ray",
+        "            tolerations: []\n            nodeSelector: null\n            containers:\n            - name: ray",
+    )
     plan = case.plan(infra, GPU)
     assert "tolerations" not in worker(plan) and "nodeSelector" not in worker(plan)
 
 
 def test_image_replaces_the_ray_containers_and_leaves_sidecars_that_have_one(case):
-    infra = WRITTEN.replace("            - name: ray\n", "            - name: ray\n              image: old:1\n").rstrip() + "\n            - {name: side, image: side:1}\n            - {name: bare}\n"
+    infra = (
+        WRITTEN.replace("            - name: ray\n", "            - name: ray\n              image: old:1\n").rstrip()
+        + "\n            - {name: side, image: side:1}\n            - {name: bare}\n"
+    )
     plan = case.plan(infra, GPU)
     assert [c["image"] for c in worker(plan)["containers"]] == ["reg.example/ray:1", "side:1", "reg.example/ray:1"]
     assert any("old:1" in p.message and p.severity == "note" for p in plan.problems)
@@ -74,7 +90,11 @@ def test_a_container_without_any_image_is_an_error(case):
 
 
 def test_the_ray_container_stays_first_when_a_plugin_adds_a_sidecar(case, tmp_path):
-    plan = case.plan(manager=site(tmp_path, 'yield Patch(Target.pods(), {"spec": {"containers": [{"name": "side", "image": "s:1"}]}})'))
+    plan = case.plan(
+        manager=site(
+            tmp_path, 'yield Patch(Target.pods(), {"spec": {"containers": [{"name": "side", "image": "s:1"}]}})'
+        )
+    )
     assert [c["name"] for c in worker(plan)["containers"]] == ["ray-worker", "side"]
     assert [c["name"] for c in head(plan)["containers"]] == ["ray-head", "side"]
 
@@ -88,7 +108,19 @@ def test_the_source_of_a_field_is_named(case):
 def test_a_field_written_in_a_spec_names_file_and_line(case):
     plan = case.plan(WRITTEN, GPU)
     sources = plan.workload().sources
-    path = ("spec", "rayClusterSpec", "workerGroupSpecs", "[gpu]", "template", "spec", "containers", "[ray]", "resources", "limits", "nvidia.com/gpu")
+    path = (
+        "spec",
+        "rayClusterSpec",
+        "workerGroupSpecs",
+        "[gpu]",
+        "template",
+        "spec",
+        "containers",
+        "[ray]",
+        "resources",
+        "limits",
+        "nvidia.com/gpu",
+    )
     assert sources[path].startswith("i.yaml:")
 
 
@@ -108,13 +140,17 @@ def test_env_numbers_and_booleans_become_the_text_that_was_written(case):
 
 
 def test_env_numbers_in_a_pod_spec_become_text_as_well(case):
-    infra = WRITTEN.replace("            - name: ray\n", "            - name: ray\n              env: [{name: A, value: 1e-4}, {name: B, value: yes}]\n")
+    infra = WRITTEN.replace(
+        "            - name: ray\n",
+        "            - name: ray\n              env: [{name: A, value: 1e-4}, {name: B, value: yes}]\n",
+    )
     assert {k: v for k, v in env(worker(case.plan(infra, GPU))).items() if k in "AB"} == {"A": "1e-4", "B": "yes"}
 
 
 def test_two_plugins_of_one_rank_that_disagree_are_an_error_naming_both(case, tmp_path):
     first = 'yield Patch(Target.pods(), {"spec": {"hostNetwork": True}})'
-    two = """
+    two = (
+        """
 class Other(Section):
     name = "other"
     def active(self, ctx): return True
@@ -129,15 +165,19 @@ class Site(Section):
 def nrl_sections():
     yield Site()
     yield Other()
-""" % first
+"""
+        % first
+    )
     lines = case.problems(manager=manager_with(tmp_path, two))
     assert any("other and site set" in line and "hostNetwork" in line for line in lines), lines
 
 
 def test_two_plugins_of_one_rank_that_agree_are_fine(case, tmp_path):
-    two = SITE.format(patches='yield Patch(Target.pods(), {"spec": {"hostNetwork": True}})') + SITE.replace("Site", "Other").replace(
-        '"site"', '"other"'
-    ).replace("nrl_sections", "nrl_sections").format(patches='yield Patch(Target.pods(), {"spec": {"hostNetwork": True}})').replace("@hookimpl\ndef nrl_sections():\n    yield Other()", "")
+    two = SITE.format(patches='yield Patch(Target.pods(), {"spec": {"hostNetwork": True}})') + SITE.replace(
+        "Site", "Other"
+    ).replace('"site"', '"other"').replace("nrl_sections", "nrl_sections").format(
+        patches='yield Patch(Target.pods(), {"spec": {"hostNetwork": True}})'
+    ).replace("@hookimpl\ndef nrl_sections():\n    yield Other()", "")
     plan = case.plan(manager=manager_with(tmp_path, two))
     assert worker(plan)["hostNetwork"] is True
 
@@ -153,7 +193,10 @@ class Rule(Policy):
 def nrl_policies():
     yield Rule()
 """
-    infra = WRITTEN.replace("            containers:\n            - name: ray", "            priorityClassName: high\n            containers:\n            - name: ray")
+    infra = WRITTEN.replace(
+        "            containers:\n            - name: ray",
+        "            priorityClassName: high\n            containers:\n            - name: ray",
+    )
     assert worker(case.plan(infra, GPU, manager=manager_with(tmp_path, body)))["priorityClassName"] == "low"
     off = case.plan(infra + "policies: {rule: false}\n", GPU, manager=manager_with(tmp_path, body))
     assert worker(off)["priorityClassName"] == "high"
@@ -218,12 +261,17 @@ def test_a_volume_that_nothing_mounts_any_more_is_dropped(case, tmp_path):
 
 
 def test_a_users_volume_stays_even_when_nothing_mounts_it(case):
-    infra = WRITTEN.replace("            containers:\n            - name: ray", "            volumes: [{name: v, emptyDir: {}}]\n            containers:\n            - name: ray")
+    infra = WRITTEN.replace(
+        "            containers:\n            - name: ray",
+        "            volumes: [{name: v, emptyDir: {}}]\n            containers:\n            - name: ray",
+    )
     assert worker(case.plan(infra, GPU))["volumes"] == [{"name": "v", "emptyDir": {}}]
 
 
 def test_a_resource_that_is_no_object_names_its_plugin(case, tmp_path):
-    body = SITE.format(patches="return ()").replace("    def patches", "    def resources(self, ctx):\n        yield Resource({'kind': 'X'})\n    def patches")
+    body = SITE.format(patches="return ()").replace(
+        "    def patches", "    def resources(self, ctx):\n        yield Resource({'kind': 'X'})\n    def patches"
+    )
     with pytest.raises(NrlError, match="site"):
         case.plan(manager=manager_with(tmp_path, body))
 
@@ -238,7 +286,10 @@ def test_a_profile_file_is_chosen_by_path_and_its_defaults_stay_below_the_users(
     patches:
     - {target: {pods: workers}, merge: {spec: {dnsPolicy: ClusterFirst}, container: {ray: {tty: true}}}}
     """
-    infra = SHORT.replace("profile: generic", "profile: ./mine.yaml") + "resources: {training: {worker: {cpu: '9', gpu: 4}}}\n"
+    infra = (
+        SHORT.replace("profile: generic", "profile: ./mine.yaml")
+        + "resources: {training: {worker: {cpu: '9', gpu: 4}}}\n"
+    )
     plan = case.plan(infra, GPU, mine__yaml=profile)
     got = worker(plan)
     assert got["nodeSelector"] == {"pool": "mine", "zone": "p"} and got["dnsPolicy"] == "ClusterFirst"
@@ -263,7 +314,9 @@ def test_labels_that_the_api_server_would_refuse_are_refused_here(case):
 
 
 def test_probes_and_ephemeral_storage_by_hand_draw_a_warning_with_their_line(case):
-    infra = WRITTEN.replace("            - name: ray\n", "            - name: ray\n              readinessProbe: {exec: {command: [x]}}\n")
+    infra = WRITTEN.replace(
+        "            - name: ray\n", "            - name: ray\n              readinessProbe: {exec: {command: [x]}}\n"
+    )
     plan = case.plan(infra, GPU)
     assert any("readinessProbe" in p.message and p.origin.line for p in plan.problems if p.origin)
 
@@ -301,5 +354,9 @@ def test_a_problem_raised_as_an_error_keeps_the_warnings_found_before_it(case):
 
 
 def test_group_patches_reach_ray_start_params(case, tmp_path):
-    plan = case.plan(manager=site(tmp_path, 'yield Patch(Target.pods(which="workers"), {"group": {"rayStartParams": {"block": "true"}}})'))
+    plan = case.plan(
+        manager=site(
+            tmp_path, 'yield Patch(Target.pods(which="workers"), {"group": {"rayStartParams": {"block": "true"}}})'
+        )
+    )
     assert spec(plan)["workerGroupSpecs"][0]["rayStartParams"] == {"block": "true"}

@@ -145,7 +145,11 @@ def test_a_segment_size_that_does_not_divide_names_the_nearest_that_do(case):
 
 def test_duplicate_group_names_after_splitting_are_an_error(case):
     extra = WRITTEN.replace("name: train\n", "name: train\n    segmentSize: 1\n")
-    extra += extra[extra.index("      - groupName: gpu") :].replace("groupName: gpu", "groupName: gpu-segment-0").replace("replicas: 2", "replicas: 1")
+    extra += (
+        extra[extra.index("      - groupName: gpu") :]
+        .replace("groupName: gpu", "groupName: gpu-segment-0")
+        .replace("replicas: 2", "replicas: 1")
+    )
     lines = case.problems(extra, "cluster: {num_nodes: 3, gpus_per_node: 4}\n", options=Options(mode="raycluster"))
     assert not has(lines, "appears twice")  # gpu-segment-0-segment-0 is another name
     plain = extra.replace("    segmentSize: 1\n", "").replace("groupName: gpu-segment-0", "groupName: gpu")
@@ -177,7 +181,11 @@ def test_words_beside_config_in_the_entrypoint_count_before_the_recipe(case):
 
 @pytest.mark.parametrize("value", ["0", "-1", "1.5", "two", "true"])
 def test_a_node_count_that_is_none_is_one_line(case, value):
-    assert has(case.problems(SHORT, f"cluster: {{num_nodes: {value}, gpus_per_node: 0}}\n"), "cluster.num_nodes", "whole number")
+    assert has(
+        case.problems(SHORT, f"cluster: {{num_nodes: {value}, gpus_per_node: 0}}\n"),
+        "cluster.num_nodes",
+        "whole number",
+    )
 
 
 def test_the_head_stays_for_its_ttl_and_workers_go_at_once(case):
@@ -210,7 +218,9 @@ def test_old_kuberay_gets_the_classic_form_with_ttl_zero(case):
 
 
 def test_a_head_with_gpus_goes_with_the_workers(case):
-    infra = WRITTEN.replace("{name: head}", "{name: head, resources: {limits: {nvidia.com/gpu: 4}}}").replace('{num-gpus: "0"}', "{}")
+    infra = WRITTEN.replace("{name: head}", "{name: head, resources: {limits: {nvidia.com/gpu: 4}}}").replace(
+        '{num-gpus: "0"}', "{}"
+    )
     assert case.plan(infra, GPU).lifetime.head_kept is False
 
 
@@ -270,7 +280,9 @@ def test_the_namespace_is_the_flags_then_infras_then_the_contexts(case, flag, in
 
 
 def test_a_missing_entrypoint_is_an_error(case):
-    assert has(case.problems(SHORT.replace(", entrypoint: python run.py --config recipe.yaml", "")), "launch.entrypoint")
+    assert has(
+        case.problems(SHORT.replace(", entrypoint: python run.py --config recipe.yaml", "")), "launch.entrypoint"
+    )
 
 
 def test_an_entrypoint_that_never_sees_the_recipe_draws_a_warning(case):

@@ -20,7 +20,11 @@ BASH = shutil.which("bash")
 def run(line, *, env=None, shell="/bin/sh", timeout=20):
     """Run one line as Ray's dashboard agent does: through a shell, with its output kept."""
     return subprocess.run(
-        [shell, "-c", line], capture_output=True, env={"PATH": os.environ["PATH"], **(env or {})}, timeout=timeout, check=False
+        [shell, "-c", line],
+        capture_output=True,
+        env={"PATH": os.environ["PATH"], **(env or {})},
+        timeout=timeout,
+        check=False,
     )
 
 
@@ -32,9 +36,11 @@ def line(entrypoint, **kwargs):
 
 def through_ray_job_submit(text):
     """The line after KubeRay pasted it into a submitter's bash and `ray job submit` joined its words again."""
-    words = subprocess.run(
-        [BASH, "-c", f"printf '%s\\0' {text} ;"], capture_output=True, check=True
-    ).stdout.decode().split("\0")[:-1]
+    words = (
+        subprocess.run([BASH, "-c", f"printf '%s\\0' {text} ;"], capture_output=True, check=True)
+        .stdout.decode()
+        .split("\0")[:-1]
+    )
     return subprocess.list2cmdline(words)
 
 
@@ -109,7 +115,9 @@ def test_nothing_stays_in_the_temporary_directory(tmp_path):
 def test_an_image_that_cannot_unpack_fails_instead_of_succeeding_with_nothing_run(tmp_path):
     for tool in ("sh", "base64", "echo"):
         (tmp_path / tool).symlink_to(shutil.which(tool))
-    got = subprocess.run(["/bin/sh", "-c", line("echo ran")], capture_output=True, env={"PATH": str(tmp_path)}, check=False)
+    got = subprocess.run(
+        ["/bin/sh", "-c", line("echo ran")], capture_output=True, env={"PATH": str(tmp_path)}, check=False
+    )
     assert got.returncode == script.NOT_UNPACKED and got.stdout == b""
 
 
@@ -127,7 +135,9 @@ def test_an_image_without_bash_runs_under_sh_and_a_pipe_draws_a_warning(tmp_path
 
 
 def test_an_image_without_bash_and_an_entrypoint_without_a_pipe_is_no_news(tmp_path):
-    got = subprocess.run(["/bin/sh", "-c", line("echo hi")], capture_output=True, env=without_bash(tmp_path), check=False)
+    got = subprocess.run(
+        ["/bin/sh", "-c", line("echo hi")], capture_output=True, env=without_bash(tmp_path), check=False
+    )
     assert got.stdout == b"hi\n" and got.stderr == b""
 
 
