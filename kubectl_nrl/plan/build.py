@@ -37,7 +37,7 @@ def build(config: Config, run: RunInfo, facts: ClusterFacts, options: Options, p
         planner = _Planner(config, run, facts, options, providers, problems)
         plan = planner.plan()
     except ConfigError as error:
-        raise ConfigError(_unique([*problems, *error.problems])) from None
+        raise ConfigError(_unique([*problems, *_news(problems, error.problems)])) from None
     except PluginError:
         raise
     except NrlError as error:
@@ -256,6 +256,12 @@ class _Planner:
 
 def _unique(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     return tuple(dict.fromkeys(problems))
+
+
+def _news(known: Iterable[Problem], found: Iterable[Problem]) -> list[Problem]:
+    """Problems at places where no error was reported yet: a value of a wrong shape is also a name that does not exist."""
+    places = {p.origin for p in known if p.severity == "error" and p.origin}
+    return [p for p in found if p.origin not in places]
 
 
 def _frozen(value: Any) -> Any:
