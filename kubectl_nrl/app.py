@@ -1,7 +1,7 @@
-"""The program: the table of verbs, the way from argv to a handler, and from an error to an exit code.
+"""The program: the way from argv to a handler, and from an error to an exit code.
 
-The verbs stand in a static table, so that `--help` imports no command; plugins' verbs are looked for only when there
-is a plugin that is not built in.
+The words before the verb and the words after it are parsed by two parsers into one namespace (parser.py says why);
+an error is caught here and nowhere else.
 """
 
 from __future__ import annotations
@@ -10,52 +10,14 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from importlib import import_module
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from .commands.session import Session, now, random_suffix
+from .commands.verbs import VERBS, Verb, all_verbs, top_parser, verb_parser
 from .errors import ExitCode, NrlError, PluginError, UsageError
 from .output import Output
-from .parser import FORMATS, PROG, Parser, add_globals, did_you_mean, split_verb
-
-if TYPE_CHECKING:
-    from types import ModuleType
-
-
-@dataclass(frozen=True)
-class Verb:
-    """A row of the table. The module has `add_arguments(parser)`, `handle(args, session)` and, if it likes, `EXAMPLES`.
-
-    `plugin` is the label of the plugin that brought it; a hidden verb is an alias that the help leaves out.
-    """
-
-    name: str
-    summary: str
-    module: str
-    plugin: str = ""
-    hidden: bool = False
-
-
-VERBS: Mapping[str, Verb] = {
-    verb.name: verb
-    for verb in (
-        Verb("check", "everything that can be known of a run without a cluster", "kubectl_nrl.commands.check"),
-        Verb("run", "launch a recipe and follow it to its end", "kubectl_nrl.commands.run"),
-        Verb("job", "logs of a run, or stop it", "kubectl_nrl.commands.job"),
-        Verb("runs", "my runs in this namespace, running and past", "kubectl_nrl.commands.runs"),
-        Verb("plugins", "what is loaded, from where, what it provides, what is broken", "kubectl_nrl.commands.plugins"),
-        Verb("completion", "print the completion script of a shell", "kubectl_nrl.commands.completion"),
-        Verb("version", "print the version", "kubectl_nrl.commands.version"),
-        Verb("validate", "another word for check", "kubectl_nrl.commands.check", hidden=True),
-    )
-}
-
-_NOTE = """\
-kubectl passes no flag written before "nrl" to a plugin:
-write `kubectl nrl -n rl run ...`, not `kubectl -n rl nrl run ...`.
-`kubectl nrl VERB --help` shows a verb's flags and examples."""
+from .parser import FORMATS, PROG, did_you_mean, split_verb
 
 
 def entry() -> NoReturn:
@@ -102,44 +64,6 @@ def main(
         raise
     except Exception as error:
         return _bug(error, argv, session)
-
-
-def top_parser(verbs: Mapping[str, Verb]) -> Parser:
-    """The parser of the words before the verb; its help lists the verbs."""
-    width = max(len(name) for name in verbs)
-    lines = [
-        f"  {verb.name:<{width}}  {verb.summary}{f'  [{verb.plugin}]' if verb.plugin else ''}"
-        for verb in verbs.values()
-        if not verb.hidden
-    ]
-    parser = Parser(PROG, usage=f"{PROG} [FLAGS] VERB ...")
-    parser.description = "Launch NeMo-RL recipes on Kubernetes.\n\nverbs:\n" + "\n".join(lines)
-    parser.epilog = _NOTE
-    add_globals(parser, default=None)
-    parser.add_argument("--version", action="store_true", help="print the version")
-    return parser
-
-
-def verb_parser(verb: Verb) -> tuple[Parser, ModuleType]:
-    """A verb's own parser, and its module."""
-    module = import_module(verb.module)
-    parser = Parser(f"{PROG} {verb.name}", verb.summary, getattr(module, "EXAMPLES", ""))
-    module.add_arguments(parser)
-    add_globals(parser)
-    return parser, module
-
-
-def all_verbs(session: Session) -> dict[str, Verb]:
-    """Built-in verbs and those of plugins. Raises `PluginError` when a plugin takes a built-in name."""
-    from .plugin_scan import external
-
-    verbs = dict(VERBS)
-    if session.manager_loaded or external(session.plugins, session.env):
-        for name, (summary, module, plugin) in session.manager.commands().items():
-            if name in verbs:
-                raise PluginError(f'plugin "{plugin}" brings the verb "{name}", which is built in')
-            verbs[name] = Verb(name, summary, module, plugin)
-    return verbs
 
 
 def _dispatch(argv: list[str], session: Session) -> int:

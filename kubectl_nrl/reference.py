@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from .app import VERBS, Verb, verb_parser
+from .commands.verbs import VERBS, Verb, verb_parser
 from .errors import ExitCode
 from .parser import PROG, Parser, add_globals
 

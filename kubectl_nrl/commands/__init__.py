@@ -1,1 +1,1 @@
-"""One file per verb: its arguments, its handler and its result. The table of verbs is in `kubectl_nrl.app`."""
+"""One file per verb: its arguments, its handler and its result. The table of verbs is in `verbs.py`."""

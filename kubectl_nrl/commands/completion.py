@@ -113,8 +113,8 @@ def complete_entry() -> NoReturn:
 
 def complete(words: Sequence[str]) -> tuple[list[str], int]:
     """(candidates, each with its description after a TAB; directive)."""
-    from ..app import VERBS, top_parser
     from ..parser import split_verb
+    from .verbs import VERBS, top_parser
 
     *before, word = words or [""]
     top = top_parser(VERBS)
@@ -129,15 +129,15 @@ def complete(words: Sequence[str]) -> tuple[list[str], int]:
 
 
 def _verbs() -> list[tuple[str, str]]:
-    from ..app import all_verbs
     from ..output import Output
+    from .verbs import all_verbs
 
     return [(v.name, v.summary) for v in all_verbs(Session(Output(quiet=True))).values() if not v.hidden]
 
 
 def _after_verb(name: str, rest: Sequence[str], word: str) -> tuple[list[str], int]:
-    from ..app import all_verbs, verb_parser
     from ..output import Output
+    from .verbs import all_verbs, verb_parser
 
     verb = all_verbs(Session(Output(quiet=True))).get(name)
     if verb is None:

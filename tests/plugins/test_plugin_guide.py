@@ -33,7 +33,7 @@ def test_every_kind_of_provider_and_every_method_is_there() -> None:
     for kind, (base, _) in KINDS.items():
         assert f"| `nrl_{kind}` | `{base}` |" in GUIDE
     methods = {n for n, f in vars(api.Provider).items() if inspect.isfunction(f)} - {"active"}
-    documented = {m for m in re.findall(r"^\| `(\w+)\([\w, ]*\)` \|", GUIDE, re.MULTILINE)}
+    documented = set(re.findall(r"^\| `(\w+)\([\w, ]*\)` \|", GUIDE, re.MULTILINE))
     assert documented == methods
 
 

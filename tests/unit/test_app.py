@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_nrl.app import VERBS
+from kubectl_nrl.commands.verbs import VERBS
 from kubectl_nrl.testing import Project
 
 PLUGIN = """

@@ -7,8 +7,8 @@ import time
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubectl_nrl.app import VERBS
 from kubectl_nrl.commands.completion import complete
+from kubectl_nrl.commands.verbs import VERBS
 from kubectl_nrl.testing import Outcome, Project
 
 #: Verbs that touch nothing but this machine; the others only with a flag that ends them.
