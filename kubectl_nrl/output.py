@@ -100,12 +100,22 @@ class Output:
     def bytes(self, data: bytes) -> None:
         """Bytes of a job's log, as they are but for secrets of this environment."""
         self.wrote = True
+        self._raw(sys.stdout, data)
+
+    def log(self, data: bytes) -> None:
+        """Bytes of a log that is followed to a result: on stdout, unless stdout is for the result alone (json, yaml)."""
+        if self.format == "text":
+            self.bytes(data)
+        else:
+            self._raw(sys.stderr, data)
+
+    def _raw(self, stream: TextIO, data: bytes) -> None:
         for secret in self._secrets:
             data = data.replace(secret.encode(), REDACTED.encode())
-        sys.stdout.flush()
-        raw = getattr(sys.stdout, "buffer", None)
+        stream.flush()
+        raw = getattr(stream, "buffer", None)
         if raw is None:
-            sys.stdout.write(data.decode("utf-8", "replace"))
+            stream.write(data.decode("utf-8", "replace"))
         else:
             raw.write(data)
             raw.flush()
