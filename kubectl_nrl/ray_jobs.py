@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -234,9 +235,11 @@ def log_name(submission_id: str) -> str:
 
 
 def told(body: bytes) -> str:
-    """What Ray's error says, in one line: the last line of the traceback it sends."""
-    lines = [line.strip() for line in body.decode("utf-8", "replace").splitlines() if line.strip()]
-    text = "".join(c for c in (lines[-1] if lines else "") if c.isprintable())
+    """What Ray's error says, in one line: of a traceback its exception, else the last line that says something."""
+    lines = [line.strip() for line in body.decode("utf-8", "replace").splitlines()]
+    named = [line for line in lines if re.match(r"[\w.]+(Error|Exception)\b", line)]
+    said = [line for line in lines if any(c.isalnum() for c in line)]
+    text = "".join(c for c in ((named or said or [""])[-1]) if c.isprintable())
     return text if len(text) <= 300 else text[:297] + "..."
 
 

@@ -236,10 +236,12 @@ class _Attempts:
         return False
 
     def _wait_as_told(self, words: str) -> bool:
-        """Wait out a 429. One of an eviction or of a budget has no Retry-After and is an answer."""
-        seconds = float(words) if words.isdecimal() else 0.0
+        """Wait out a 429; one that does not say for how long (an eviction's, a budget's) is an answer."""
         self._throttled += 1
-        if not words or self._throttled > THROTTLED_TRIES or time.monotonic() + seconds > self._throttled_until:
+        if not words.isdecimal() or self._throttled > THROTTLED_TRIES:
+            return False
+        seconds = float(words)
+        if time.monotonic() + seconds > self._throttled_until:
             return False
         self._sleep(max(seconds, 0.1))
         return True

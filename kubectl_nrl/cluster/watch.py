@@ -75,6 +75,8 @@ class Watcher:
             except ClusterError as error:
                 if _final(error):
                     raise
+                if error.status == 410:
+                    self._version = ""
                 yield from self._outage(error)
             except OSError as error:
                 yield from self._outage(
