@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from .api import Check, ClusterReader, Context, Patch, Problem, Role, Target
 from .errors import ClusterError
 from .manifests.names import LABEL_MAX, cut
-from .written import Path, dig, maps, origin, templates
+from .written import cause, dig, maps, origin, templates
 
 
 @dataclass(frozen=True)
 class Asking:
-    """Pods that ask for a driver's claim, and where that was written (`dra` when the profile made the pods)."""
+    """Pods that ask for a driver's claim, and the infra key that says so."""
 
     role: Role
     target: Target
-    path: Path
+    path: str
 
 
 def asking(ctx: Context, claim_name: str) -> Iterator[Asking]:
@@ -36,11 +36,11 @@ def asking(ctx: Context, claim_name: str) -> Iterator[Asking]:
         if not role.written:
             for group in role.groups:
                 if group.gpus:
-                    yield Asking(role, Target.pods(role.name, "workers", group.name), ("dra",))
+                    yield Asking(role, Target.pods(role.name, "workers", group.name), cause(ctx, "dra", "profile"))
         for template in templates(ctx, role):
-            for index, entry in maps(template.pod.get("resourceClaims")):
+            for _, entry in maps(template.pod.get("resourceClaims")):
                 if entry.get("name") == claim_name and not entry.get("resourceClaimName"):
-                    yield Asking(role, template.target, (*template.path, "spec", "resourceClaims", index))
+                    yield Asking(role, template.target, f"kuberay.{role.name}.spec")
 
 
 def asking_roles(ctx: Context, claim_name: str) -> list[Role]:
@@ -61,9 +61,9 @@ def wiring(ctx: Context, claim_name: str, prefix: str) -> Iterator[Patch]:
     """
     for found in asking(ctx, claim_name):
         entry = {"name": claim_name, "resourceClaimTemplateName": object_name(prefix, found.role, ctx)}
-        yield Patch(found.target, {"spec": {"resourceClaims": [entry]}}, force=True, path="dra")
+        yield Patch(found.target, {"spec": {"resourceClaims": [entry]}}, force=True, path=found.path)
         claims = {"resources": {"claims": [{"name": claim_name}]}}
-        yield Patch(found.target, {"container": {"ray": claims}}, path="dra")
+        yield Patch(found.target, {"container": {"ray": claims}}, path=found.path)
 
 
 def nobody_asks(ctx: Context, driver: str, claim_name: str) -> Iterator[Problem]:

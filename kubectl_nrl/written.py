@@ -41,6 +41,11 @@ def origin(ctx: Context, *path: str | int) -> Origin | None:
     return ctx.config.infra_origins.get(path)
 
 
+def cause(ctx: Context, *keys: str) -> str:
+    """The first of the infra keys that was written, else the last: what a patch names as its cause."""
+    return next((key for key in keys if ctx.wrote(key)), keys[-1])
+
+
 @dataclass(frozen=True)
 class Template:
     """A hand-written pod template: `target` is how a patch reaches it, `path` where it stands in the infra file."""

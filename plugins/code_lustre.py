@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from kubectl_nrl import hookimpl
-from kubectl_nrl.api import CodeSource, Context, Patch, Problem, Role, Target
-from kubectl_nrl.volumes import CLAIM_KINDS, claim_source, mount
+from kubectl_nrl.api import CodeSource, Context, Patch, Problem
+from kubectl_nrl.volumes import CLAIM_KINDS, mount_claim
 from kubectl_nrl.written import Template, code_path, maps, origin, templates
 
 
@@ -46,10 +46,14 @@ class LustreCode(CodeSource):
         if in_workspace and not ctx.wrote("workspace.codeSubPath"):
             return
         sub_path = str(ctx.get("workspace.codeSubPath", f"{ctx.run.user.name}/nemo-rl"))
-        for role in ctx.roles.values():
-            for target in _targets(ctx, role, path):
-                source = claim_source(claim)
-                yield mount("code", source, path, "workspace.codeSubPath", target=target, sub_path=sub_path)
+        yield from mount_claim(
+            ctx,
+            claim,
+            path,
+            "workspace.codeSubPath",
+            sub_path=sub_path,
+            wanted=lambda template: not _mounted(template, path),
+        )
 
     def problems(self, ctx: Context) -> Iterable[Problem]:
         path = code_path(ctx)
@@ -66,12 +70,6 @@ class LustreCode(CodeSource):
     def _on_nodes(self, ctx: Context, path: str) -> bool:
         where = str(ctx.get("workspace.mountPath", "/mnt/nemo-rl"))
         return ctx.get("workspace.kind") == "hostPath" and _holds(where, path)
-
-
-def _targets(ctx: Context, role: Role, path: str) -> Iterator[Target]:
-    if not role.written:
-        yield Target.pods(role.name)
-    yield from (template.target for template in templates(ctx, role) if not _mounted(template, path))
 
 
 @hookimpl

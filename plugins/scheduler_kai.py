@@ -26,7 +26,7 @@ from kubectl_nrl.api import (
     Target,
     Traits,
 )
-from kubectl_nrl.written import autoscaled, deployments, dig, maps, origin, role_labels
+from kubectl_nrl.written import autoscaled, cause, deployments, dig, maps, origin, role_labels
 
 from .kai_objects import check_queue, check_topology, pod_group_reasons
 
@@ -93,6 +93,11 @@ def _fits(group: Group, ctx: Context) -> bool:
     return not isinstance(rack, int) or _pods_together(group) <= rack
 
 
+def _placement_cause(ctx: Context) -> str:
+    keys = ("requiredPlacement", "preferredPlacement", "topology")
+    return cause(ctx, *(f"scheduler.{key}" for key in keys), "profile")
+
+
 def _queue(ctx: Context, role: Role) -> str | None:
     """`scheduler.queue`, else the label a person wrote for that role."""
     queue = ctx.get("scheduler.queue")
@@ -127,25 +132,27 @@ class KaiScheduler(Scheduler):
 
     def _role_patches(self, ctx: Context, role: Role) -> Iterator[Patch]:
         pods, workload = Target.pods(role.name), Target.object("Workload", role.name)
-        yield Patch(pods, {"spec": {"schedulerName": SCHEDULER}}, path="scheduler.kind")
+        kind = cause(ctx, "scheduler.kind", f"kuberay.{role.name}.spec")
+        yield Patch(pods, {"spec": {"schedulerName": SCHEDULER}}, path=kind)
         queue = _queue(ctx, role)
         if queue is not None:
             label = {"metadata": {"labels": {QUEUE: queue}}}
-            yield Patch(workload, label, path="scheduler.queue")
-            yield Patch(pods, label, path="scheduler.queue")
+            why = cause(ctx, "scheduler.queue", f"kuberay.{role.name}")
+            yield Patch(workload, label, path=why)
+            yield Patch(pods, label, path=why)
         priority = ctx.get("scheduler.priority")
         if priority:
             yield Patch(workload, {"metadata": {"labels": {PRIORITY: str(priority)}}}, path="scheduler.priority")
         if ctx.kind == "RayJob" and _keeps_head(ctx.facts):
             # A negative duration: never. The program ends the head itself, by the RayJob's deletion rules.
             never = {"metadata": {"annotations": {STALENESS: "-1s"}}}
-            yield Patch(workload, never, path="scheduler.kind")
-            yield Patch(pods, never, path="scheduler.kind")
+            yield Patch(workload, never, path=kind)
+            yield Patch(pods, never, path=kind)
         placement = Placement.of(ctx)
         for group in role.groups:
             if annotations := placement.annotations(group, ctx):
                 target = Target.pods(role.name, "workers", group.name)
-                yield Patch(target, {"metadata": {"annotations": annotations}}, path="scheduler.topology")
+                yield Patch(target, {"metadata": {"annotations": annotations}}, path=_placement_cause(ctx))
 
     def _deployment_patches(self, ctx: Context) -> Iterator[Patch]:
         """Labels of the Deployments whose spec names KAI; others stay off it.

@@ -25,7 +25,7 @@ from kubectl_nrl.api import (
     Traits,
 )
 from kubectl_nrl.errors import ClusterError
-from kubectl_nrl.written import autoscaled, dig, maps, origin
+from kubectl_nrl.written import autoscaled, cause, dig, maps, origin
 
 QUEUE = "kueue.x-k8s.io/queue-name"
 PRIORITY = "kueue.x-k8s.io/priority-class"
@@ -84,7 +84,9 @@ class KueueScheduler(Scheduler):
             for group in role.groups:
                 if annotations := self._annotations(ctx, group):
                     target = Target.pods(role.name, "workers", group.name)
-                    yield Patch(target, {"metadata": {"annotations": annotations}}, path=_cause(ctx, role))
+                    segments = f"kuberay.{role.name}.segmentSize"
+                    why = cause(ctx, "scheduler.requiredPlacement", segments, "scheduler.preferredPlacement", "profile")
+                    yield Patch(target, {"metadata": {"annotations": annotations}}, path=why)
 
     def _annotations(self, ctx: Context, group: Group) -> dict[str, str]:
         """Placement only where asked for: a flavor without a topology makes such a workload inadmissible."""
@@ -160,12 +162,6 @@ class KueueScheduler(Scheduler):
         for cluster in ("spec", "spec.rayClusterSpec"):
             for template in ("headGroupSpec.template", "workerGroupSpecs.*.template"):
                 yield from (f"{cluster}.{template}.{field}" for field in _MERGED)
-
-
-def _cause(ctx: Context, role: Role) -> str:
-    """The infra key that the placement annotations come from."""
-    keys = ("scheduler.requiredPlacement", f"kuberay.{role.name}.segmentSize", "scheduler.preferredPlacement")
-    return next((key for key in keys if ctx.wrote(key)), "profile")
 
 
 def _workload_reasons(workload: Mapping[str, Any]) -> Iterator[Reason]:

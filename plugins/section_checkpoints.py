@@ -11,7 +11,7 @@ from typing import Any
 
 from kubectl_nrl import hookimpl
 from kubectl_nrl.api import Check, ClusterReader, Context, Patch, Section
-from kubectl_nrl.volumes import CLAIM_KINDS, claim_check, claim_source, mount
+from kubectl_nrl.volumes import CLAIM_KINDS, claim_check, mount_claim
 
 
 class Checkpoints(Section):
@@ -28,7 +28,7 @@ class Checkpoints(Section):
         claim = ctx.get("checkpoints.pvcName")
         if ctx.get("checkpoints.kind") in CLAIM_KINDS and claim:
             where = str(ctx.get("checkpoints.mountPath", "/mnt/nemo-rl/checkpoints"))
-            yield mount("checkpoints", claim_source(str(claim)), where, "checkpoints.pvcName")
+            yield from mount_claim(ctx, str(claim), where, "checkpoints.pvcName")
 
     def checks(self, ctx: Context, cluster: ClusterReader) -> Iterable[Check]:
         if ctx.get("checkpoints.kind") in CLAIM_KINDS and ctx.get("checkpoints.pvcName"):

@@ -10,7 +10,7 @@ from typing import Any
 
 from kubectl_nrl import hookimpl
 from kubectl_nrl.api import Check, ClusterReader, Context, Patch, Section, Target
-from kubectl_nrl.volumes import CLAIM_KINDS, claim_check, claim_source, mount
+from kubectl_nrl.volumes import CLAIM_KINDS, claim_check, mount, mount_claim
 
 
 class HfCache(Section):
@@ -27,9 +27,9 @@ class HfCache(Section):
         kind, claim = ctx.get("hf_cache.kind", "none"), ctx.get("hf_cache.pvcName")
         where = str(ctx.get("hf_cache.mountPath", "/root/.cache/huggingface"))
         if kind in CLAIM_KINDS and claim:
-            yield mount("hf_cache", claim_source(str(claim)), where, "hf_cache.pvcName")
+            yield from mount_claim(ctx, str(claim), where, "hf_cache.pvcName")
         elif kind == "emptyDir":
-            yield mount("hf_cache", {"emptyDir": {}}, where, "hf_cache.kind")
+            yield mount("hf-cache", {"emptyDir": {}}, where, "hf_cache.kind")
         else:
             return
         env = {"container": {"ray": {"env": [{"name": "HF_HOME", "value": where}]}}}

@@ -40,7 +40,7 @@ class Secrets(Section):
         own = {"name": f"{ctx.run.user.name}-secrets", "optional": True}
         for role in ctx.roles.values():
             if not role.written:
-                yield Patch(Target.pods(role.name), _reference(own), path="secrets")
+                yield Patch(Target.pods(role.name), _reference(own), path="profile")
 
     def checks(self, ctx: Context, cluster: ClusterReader) -> Iterable[Check]:
         """Pods whose Secret is absent wait in CreateContainerConfigError for good."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from kubectl_nrl import hookimpl
 from kubectl_nrl.api import Check, ClusterReader, Context, Patch, Section
-from kubectl_nrl.volumes import CLAIM_KINDS, claim_check, claim_source, mount
+from kubectl_nrl.volumes import CLAIM_KINDS, claim_check, mount, mount_claim
 
 
 def _kind(ctx: Context) -> str:
@@ -35,7 +35,7 @@ class Workspace(Section):
         kind, where = _kind(ctx), str(ctx.get("workspace.mountPath", "/mnt/nemo-rl"))
         claim, directory = ctx.get("workspace.pvcName"), ctx.get("workspace.hostPath")
         if kind in CLAIM_KINDS and claim:
-            yield mount("workspace", claim_source(str(claim)), where, "workspace.pvcName")
+            yield from mount_claim(ctx, str(claim), where, "workspace.pvcName")
         elif kind == "hostPath" and directory:
             # Directory, not DirectoryOrCreate: one made by the kubelet would be empty, and each node's own.
             source = {"hostPath": {"path": str(directory), "type": "Directory"}}

@@ -7,11 +7,12 @@ from context import context, origins, problems, ray_group, ray_spec, render, wit
 from nrl_plugins.code_image import ImageCode
 from nrl_plugins.code_lustre import LustreCode
 from nrl_plugins.planned_names import nrl_code_sources, nrl_submitters
+from nrl_plugins.section_workspace import Workspace
 
 IMAGE, LUSTRE = ImageCode(), LustreCode()
 CODE = {"launch": {"codePath": "/opt/nemo-rl"}}
 SHARED = {"workspace": {"kind": "lustre", "pvcName": "rl", "mountPath": "/mnt/rl"}}
-SECOND = {"name": "nrl-code", "mountPath": "/opt/nemo-rl", "subPath": "jo/nemo-rl"}
+SECOND = {"name": "nrl-pvc-rl", "mountPath": "/opt/nemo-rl", "subPath": "jo/nemo-rl"}
 
 
 @pytest.mark.parametrize("code", [IMAGE, LUSTRE])
@@ -32,7 +33,7 @@ def test_code_in_the_image_changes_no_pod() -> None:
 def test_shared_code_is_mounted_at_its_path_a_second_time() -> None:
     found = render(LUSTRE, context({**CODE, **SHARED}))
     assert found.ray("worker")["volumeMounts"] == found.ray("head")["volumeMounts"] == [SECOND]
-    assert found.pod()["volumes"] == [{"name": "nrl-code", "persistentVolumeClaim": {"claimName": "rl"}}]
+    assert found.pod()["volumes"] == [{"name": "nrl-pvc-rl", "persistentVolumeClaim": {"claimName": "rl"}}]
 
 
 @pytest.mark.parametrize("kind", ["pvc", "auto"])
@@ -80,6 +81,19 @@ def test_only_the_template_without_such_a_mount_gets_one() -> None:
     found = render(LUSTRE, context(with_training(spec, **CODE, **SHARED)))
     assert found.ray("head")["volumeMounts"] == [SECOND]
     assert found.group("gpu") == {}
+
+
+def test_the_second_mount_is_of_the_volume_that_is_there() -> None:
+    pod = mounting("/elsewhere")
+    pod["spec"]["volumes"] = [{"name": "lustre", "persistentVolumeClaim": {"claimName": "rl"}}]
+    found = render(LUSTRE, context(with_training(ray_spec(ray_group(template=pod)), **CODE, **SHARED)))
+    assert found.ray("gpu")["volumeMounts"] == [{**SECOND, "name": "lustre"}]
+    assert "volumes" not in found.pod("gpu")
+
+
+def test_code_and_workspace_share_one_volume() -> None:
+    ctx = context({**CODE, **SHARED})
+    assert render(LUSTRE, ctx).pod()["volumes"] == render(Workspace(), ctx).pod()["volumes"]
 
 
 @pytest.mark.parametrize("workspace", [{}, {"workspace": {"kind": "rayUpload", "pvcName": "x"}}])

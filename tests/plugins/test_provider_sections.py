@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
-from context import FakeCluster, context, of, origins, problems, ray_group, ray_spec, render, thing, with_training
+from context import (
+    FakeCluster,
+    context,
+    of,
+    origins,
+    problems,
+    ray_group,
+    ray_pod,
+    ray_spec,
+    render,
+    thing,
+    with_training,
+)
 from nrl_plugins.section_checkpoints import Checkpoints
 from nrl_plugins.section_hf_cache import HfCache
 from nrl_plugins.section_networking import Networking
@@ -117,7 +131,7 @@ def test_a_hand_written_variable_wins() -> None:
 )
 @pytest.mark.parametrize("kind", ["lustre", "pvc"])
 def test_a_claim_is_mounted_in_every_ray_pod(section, default: str, kind: str) -> None:
-    volume = "nrl-" + section.name.replace("_", "-")
+    volume = "nrl-pvc-data"
     found = render(section, context({section.name: {"kind": kind, "pvcName": "data"}}))
     for who in ("worker", "head"):
         assert found.ray(who)["volumeMounts"] == [{"name": volume, "mountPath": default}]
@@ -183,9 +197,36 @@ def test_a_hand_written_volume_of_a_plain_name_is_not_taken_over() -> None:
     infra = with_training(ray_spec(ray_group(template=template)), workspace={"kind": "pvc", "pvcName": "data"})
     pod = render(Workspace(), context(infra), user_specs=True).pod("gpu")
     assert {v["name"]: sorted(set(v) - {"name"}) for v in pod["volumes"]} == {
-        "nrl-workspace": ["persistentVolumeClaim"],
+        "nrl-pvc-data": ["persistentVolumeClaim"],
         "workspace": ["emptyDir"],
     }
+
+
+@pytest.mark.parametrize("section", [Workspace(), HfCache(), Checkpoints()], ids=lambda s: s.name)
+def test_a_claim_that_a_hand_written_pod_has_is_mounted_from_that_volume(section) -> None:
+    """Two volumes of one claim keep a pod in ContainerCreating."""
+    claimed = {"volumes": [{"name": "mine", "persistentVolumeClaim": {"claimName": "data"}}]}
+    spec = ray_spec(ray_group(template=ray_pod(**claimed)), ray_group("b"))
+    found = render(section, context(with_training(spec, **{section.name: {"kind": "pvc", "pvcName": "data"}})))
+    assert "volumes" not in found.pod("gpu")
+    assert found.ray("gpu")["volumeMounts"][0]["name"] == "mine"
+    assert found.ray("b")["volumeMounts"][0]["name"] == found.pod("b")["volumes"][0]["name"] == "nrl-pvc-data"
+
+
+def test_one_claim_is_one_volume_for_all_sections() -> None:
+    claim = {"kind": "pvc", "pvcName": "data"}
+    ctx = context({"workspace": claim, "hf_cache": claim, "checkpoints": claim})
+    volumes = [render(section, ctx).pod()["volumes"] for section in (Workspace(), HfCache(), Checkpoints())]
+    assert volumes[0] == volumes[1] == volumes[2]
+
+
+def test_claims_that_read_alike_are_two_volumes_with_names_that_kubernetes_takes() -> None:
+    names = set()
+    for claim in ("a-b", "a.b", "a--b", "c" * 63, "c" * 253, "9", "a-"):
+        (volume,) = render(Workspace(), context({"workspace": {"kind": "pvc", "pvcName": claim}})).pod()["volumes"]
+        names.add(volume["name"])
+        assert re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", volume["name"]), volume
+    assert len(names) == 7
 
 
 STORED = [
