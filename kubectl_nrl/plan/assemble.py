@@ -89,7 +89,10 @@ def _rayjob_spec(ctx: Context, launch: Launch, lifetime: Mapping[str, Any]) -> d
     }
     if launch.submission_mode != "InteractiveMode":
         spec |= {"entrypoint": launch.line, "jobId": ctx.run.id}
-        spec["metadata"] = {"entrypoint": launch.entrypoint[:METADATA_MAX], "user": ctx.run.user.name}
+        spec["metadata"] = {"user": ctx.run.user.name}
+        if launch.submission_mode == "HTTPMode":
+            # the other modes paste metadata into a submitter's shell, double-quoted: `$(...)` of an entrypoint would run there
+            spec["metadata"]["entrypoint"] = launch.entrypoint[:METADATA_MAX]
     deadline = ctx.get("launch.deadlineSeconds")
     if deadline:
         spec["activeDeadlineSeconds"] = int(deadline)

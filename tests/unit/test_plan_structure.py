@@ -59,6 +59,13 @@ def test_the_entrypoint_is_one_encoded_line_and_the_recipe_travels_with_it(case)
     assert "\n" not in line and "lr: 2" in decode(line) and '--config "$NRL_RECIPE"' in decode(line)
 
 
+def test_the_entrypoint_is_kept_in_the_jobs_metadata_only_where_no_shell_reads_it(case):
+    assert "run.py" in case.plan().workload().manifest["spec"]["metadata"]["entrypoint"]
+    for mode in ("K8sJobMode", "SidecarMode"):
+        plan = case.plan(SHORT + f"submit: {{submissionMode: {mode}}}\n")
+        assert plan.workload().manifest["spec"]["metadata"] == {"user": "jdoe"}
+
+
 def test_two_runs_of_one_infra_share_no_name(case):
     first, second = case.plan(run_id="20261130-120000-aaaa"), case.plan(run_id="20261130-120000-bbbb")
     assert not {o.name for o in first.objects} & {o.name for o in second.objects}
