@@ -96,7 +96,9 @@ class Composer:
         entries = own.pop(DEFAULTS, None)
         embedded = None if unwrap else own.get("infra")
         if embedded is not None and embedded.is_map:
-            own["infra"] = self._with_parents(with_text_keys(embedded), shown, True, (*chain, ("infra", f"{shown} (infra)")))
+            own["infra"] = self._with_parents(
+                with_text_keys(embedded), shown, True, (*chain, ("infra", f"{shown} (infra)"))
+            )
         base = _empty(shown)
         for entry in self._entries(entries):
             parent = self._parent_path(entry, shown)
@@ -113,7 +115,10 @@ class Composer:
     def _parent_path(self, entry: Node, shown: str) -> str | None:
         """Where a `defaults` entry leads, relative to the file that holds it."""
         if not isinstance(entry.value, str) or not entry.value:
-            self._report(f"an entry of defaults is the path of a file, not {kind_of(entry) if entry.value != '' else 'empty'}", entry.origin)
+            self._report(
+                f"an entry of defaults is the path of a file, not {kind_of(entry) if entry.value != '' else 'empty'}",
+                entry.origin,
+            )
             return None
         if entry.value == "_self_":
             self._report("defaults has no `_self_`: the file itself always comes last", entry.origin, "remove the line")

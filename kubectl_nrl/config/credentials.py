@@ -11,9 +11,13 @@ from collections.abc import Iterator, Mapping
 from ..errors import Origin, Problem
 from .nodes import Key, Node, dotted
 
-_NAME = re.compile(r"(?:^|_)(?:TOKEN|API_?KEY|SECRET|SECRET_KEY|ACCESS_KEY|PRIVATE_KEY|PASSWORD|PASSWD)$", re.IGNORECASE)
+_NAME = re.compile(
+    r"(?:^|_)(?:TOKEN|API_?KEY|SECRET|SECRET_KEY|ACCESS_KEY|PRIVATE_KEY|PASSWORD|PASSWD)$", re.IGNORECASE
+)
 _ENVIRONMENT = re.compile(r"(?:^|_)env$", re.IGNORECASE)
-_NUMBER_OR_BOOL = re.compile(r"[-+]?[0-9][0-9_.]*(?:[eE][-+]?[0-9]+)?|true|false|yes|no|on|off|null|none|~", re.IGNORECASE)
+_NUMBER_OR_BOOL = re.compile(
+    r"[-+]?[0-9][0-9_.]*(?:[eE][-+]?[0-9]+)?|true|false|yes|no|on|off|null|none|~", re.IGNORECASE
+)
 #: A value that is nothing but a reference to another variable: `$X`, `${X}`, `$(X)`.
 _REFERENCE = re.compile(r"\$(?:\w+|\{\w+\}|\(\w+\))")
 _IN_TEXT = re.compile(
@@ -58,7 +62,11 @@ def _problem(path: tuple[Key, ...], name: str, origin: Origin | None) -> Problem
         "put it into a Secret and refer to it in the pod's env: "
         f"{{name: {name}, valueFrom: {{secretKeyRef: {{name: my-secret, key: {name}}}}}}}, or name the Secret in `secrets:`"
     )
-    return Problem(f"{dotted(path)}: the value of {name} would be visible in the Ray dashboard, the job's log and the manifests", origin, hint)
+    return Problem(
+        f"{dotted(path)}: the value of {name} would be visible in the Ray dashboard, the job's log and the manifests",
+        origin,
+        hint,
+    )
 
 
 def _written_out(path: tuple[Key, ...], node: Node) -> Iterator[tuple[tuple[Key, ...], str, Node]]:
@@ -80,9 +88,10 @@ def _environment(path: tuple[Key, ...], node: Node) -> Iterator[tuple[tuple[Key,
     elif node.is_list:
         for element in node.value:
             name, value = element.child("name"), element.child("value")
-            if name is not None and value is not None and isinstance(name.value, str):
-                if names_credential(name.value) and is_literal(value.value):
-                    yield (*path, name.value), name.value, value
+            if name is None or value is None or not isinstance(name.value, str):
+                continue
+            if names_credential(name.value) and is_literal(value.value):
+                yield (*path, name.value), name.value, value
 
 
 def _assigned(script: str) -> Iterator[str]:
@@ -90,7 +99,9 @@ def _assigned(script: str) -> Iterator[str]:
     found: Mapping[str, None] = {
         match["name"]: None
         for match in _ASSIGNMENT.finditer(script)
-        if names_credential(match["name"]) and "$" not in match["value"] and "`" not in match["value"]
+        if names_credential(match["name"])
+        and "$" not in match["value"]
+        and "`" not in match["value"]
         and is_literal(match["value"].strip("'\""))
     }
     yield from found

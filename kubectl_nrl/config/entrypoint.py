@@ -69,7 +69,9 @@ def _of_command(command: Command) -> list[ConfigCommand]:
     if not found:
         return []
     first = found[0]
-    overrides = tuple(word for word in _arguments(words) if _is_override(word, {item.config_word.start for item in found}))
+    overrides = tuple(
+        word for word in _arguments(words) if _is_override(word, {item.config_word.start for item in found})
+    )
     found[0] = ConfigCommand(first.config, first.config_word, first.joined, overrides, first.quote)
     return found
 
@@ -89,7 +91,12 @@ def _arguments(words: Sequence[Word]) -> Sequence[Word]:
 
 
 def _is_override(word: Word, taken: set[int]) -> bool:
-    return word.value is not None and word.start not in taken and _OVERRIDE.match(word.value) is not None and "$" not in word.value
+    return (
+        word.value is not None
+        and word.start not in taken
+        and _OVERRIDE.match(word.value) is not None
+        and "$" not in word.value
+    )
 
 
 def rewrite(text: str, *, recipe_source: str, overrides: Sequence[str]) -> Rewritten:
@@ -150,7 +157,9 @@ def _word_edit(word: Word, quote: Quote, overrides: Sequence[str], notes: list[P
     parts += [text if text.startswith("~") else _forced(text) for text in below]
     new = " ".join(shlex.quote(part) for part in parts)
     said = shown(" ".join(parts)) or "nothing (it is deleted)"
-    notes.append(Problem(f"the entrypoint's word {shown(word.value)} gives way to the command line: {said}", None, "", "note"))
+    notes.append(
+        Problem(f"the entrypoint's word {shown(word.value)} gives way to the command line: {said}", None, "", "note")
+    )
     return [(word.start, word.end, quote(new))]
 
 

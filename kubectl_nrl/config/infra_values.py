@@ -7,7 +7,7 @@ keeps OmegaConf's own rules and is resolved key by key elsewhere.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from ..errors import Origin, Problem
 from . import pieces
@@ -16,11 +16,10 @@ from .interpolation import Resolver, Unresolved, is_live
 from .nodes import Key, Node, dotted
 from .suggest import nearest
 
-_SHELL_ONLY = re.compile(r"\$\{[#!]?[A-Za-z_@*?0-9]\w*(\[[^]]*\])?([:#%/^,@+=?!-]|\}|$)")
+#: What only a shell writes: `${X:-x}`, `${X:0:3}`, `${X%.y}`, `${a[@]}`, `${#a}`, `${!a}`, `${1}`.
+_SHELL_ONLY = re.compile(r"\$\{(?:\w+:[-=?+\s\d]|\w+[#%/^,@+=?!]|\w+\[[@*]\]|[#!@*?]|\d+\})")
+_SIMPLE = re.compile(r"\$\{([A-Za-z_]\w*)\}", re.ASCII)
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-
-#: (file, its text, from where, what to look for, how often it came before) -> its place
-Locate = Callable[[Node, str, int], "Origin | None"]
 
 
 class InfraValues:
@@ -62,12 +61,10 @@ class InfraValues:
     def _report(self, path: tuple[Key, ...], node: Node, error: Unresolved) -> None:
         """One problem for each wrong `${...}` of the text; its own words when no piece alone is wrong."""
         before = len(self.problems)
-        seen: dict[str, int] = {}
         for piece in pieces.split(node.value):
             if not piece.live:
                 continue
-            nth = seen.get(piece.text, 0)
-            seen[piece.text] = nth + 1
+            nth = node.value.count(piece.text, 0, piece.at)
             try:
                 self.resolver.piece(piece, path)
             except Unresolved as fault:
@@ -75,15 +72,18 @@ class InfraValues:
         if len(self.problems) == before:
             self.problems.append(Problem(f"{dotted(path)}: {error.message}", node.origin))
 
-    def _problem(self, path: tuple[Key, ...], node: Node, piece: pieces.Piece, fault: Unresolved, origin: Origin | None) -> Problem:
+    def _problem(
+        self, path: tuple[Key, ...], node: Node, piece: pieces.Piece, fault: Unresolved, origin: Origin | None
+    ) -> Problem:
         secret = any(names_credential(str(part)) for part in path)
         shown = "${...}" if secret else _shortened(piece.text)
         escaped = ("\\\\" if node.style == '"' else "\\") + shown
-        name = _NAME.search(piece.text)
-        plain = f" or ${name[0]}" if name and fault.kind == "key" and not secret and "." not in fault.name else ""
-        write = f"for the shell's own, write {escaped}{plain}"
-        if fault.kind in ("syntax", "resolver") and (_SHELL_ONLY.match(piece.text) or not piece.closed or fault.kind == "syntax"):
-            return Problem(f'{dotted(path)}: "{shown}" is shell syntax, not a key or a resolver', origin, f"write {escaped}")
+        simple = _SIMPLE.fullmatch(piece.text)
+        write = f"for the shell's own, write {escaped}" + (f" or ${simple[1]}" if simple and not secret else "")
+        if fault.kind == "syntax" or (fault.kind in ("key", "resolver") and _SHELL_ONLY.match(piece.text)):
+            return Problem(
+                f'{dotted(path)}: "{shown}" is shell syntax, not a key or a resolver', origin, f"write {escaped}"
+            )
         if fault.kind == "key":
             close = nearest(fault.name, self._keys(fault.name))
             meant = f"did you mean ${{{close}}}? " if close else ""
@@ -92,7 +92,11 @@ class InfraValues:
             from .resolvers import functions
 
             close = nearest(fault.name, functions({}, ""))
-            return Problem(f'{dotted(path)}: "{shown}": {fault.message}', origin, f"did you mean {close}? {write}" if close else write)
+            return Problem(
+                f'{dotted(path)}: "{shown}": {fault.message}',
+                origin,
+                f"did you mean {close}? {write}" if close else write,
+            )
         return Problem(f'{dotted(path)}: "{shown}": {fault.message}', origin)
 
     def _keys(self, name: str) -> list[str]:
@@ -117,9 +121,12 @@ class InfraValues:
         for piece in pieces.split(node.value):
             name = piece.text[2:-1].strip() if piece.live else ""
             if _NAME.fullmatch(name) and re.search(rf"(?:^|[\s;&|(]){name}=", node.value):
-                origin = locate(node, piece.text, 0, self.texts)
-                message = f'{dotted(path)}: "{piece.text}" is replaced by the infra file\'s key "{name}", though the script sets a variable of that name'
-                self.problems.append(Problem(message, origin, f"for the shell's own, write \\{piece.text} or ${name}", "warning"))
+                origin = locate(node, piece.text, node.value.count(piece.text, 0, piece.at), self.texts)
+                message = (
+                    f"{dotted(path)}: {piece.text} is the infra file's {name} here, not the script's variable {name}"
+                )
+                hint = f"for the shell's own, write \\{piece.text} or ${name}"
+                self.problems.append(Problem(message, origin, hint, "warning"))
 
 
 def _without_anchors(node: Node) -> Node:

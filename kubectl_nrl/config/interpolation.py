@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from . import pieces
-from .nodes import MISSING, Key, Node, dotted, list_index, to_plain
+from .nodes import MISSING, Key, Node, dotted, from_plain, list_index, to_plain
 from .resolvers import ResolverError, functions
 
 #: Levels of values and references that may lead into one another.
@@ -50,6 +50,7 @@ class Resolver:
         self._functions = functions(env, user)
         self._values: dict[tuple[Key, ...], Node] = {}
         self._sizes: dict[tuple[Key, ...], int] = {}
+        self._failed: dict[tuple[Key, ...], Unresolved] = {}
         self._open: list[tuple[Key, ...]] = []
 
     def find(self, path: tuple[Key, ...]) -> tuple[tuple[Key, ...], Node] | None:
@@ -98,18 +99,32 @@ class Resolver:
         return Node([child for _, (child, _) in built], node.origin), size
 
     def _follow(self, path: tuple[Key, ...], node: Node) -> tuple[tuple[Key, ...], Node]:
-        """The place and node behind a value that is one reference; a computed value in its own place; else the node itself."""
+        """The place and node behind a value that is one reference; a computed value in its own place; else the node itself.
+
+        A failure is kept, so that a thousand references to one wrong value cost a thousand looks and no more.
+        """
         if not is_live(node):
             return path, node
         if path in self._values:
             return path, self._values[path]
+        if path in self._failed:
+            raise self._failed[path]
+        try:
+            return self._followed(path, node)
+        except Unresolved as error:
+            self._failed[path] = error
+            raise
+
+    def _followed(self, path: tuple[Key, ...], node: Node) -> tuple[tuple[Key, ...], Node]:
         with _Open(self, path):
             reference = _KEY.fullmatch(node.value)
             if reference and not (self.outer and self._only_outside(reference[1])):
                 return self._target(reference[1], path)
-            value = self.text(node.value, path)
-            result = _computed(value, node)
-        self._values[path], self._sizes[path] = result, 1
+            result = _computed(self.text(node.value, path), node)
+        size = _size(result)
+        if size > MAX_NODES or (isinstance(result.value, str) and len(result.value) > MAX_TEXT):
+            raise Unresolved("the computed value is too large", "size")
+        self._values[path], self._sizes[path] = result, size
         return path, result
 
     def _only_outside(self, key: str) -> bool:
@@ -144,7 +159,7 @@ class Resolver:
         found = pieces.split(text)
         if len(found) == 1 and found[0].live:
             return self.piece(found[0], path)
-        words = [_as_text(self.piece(piece, path)) if piece.live else piece.text for piece in found]
+        words = [str(self.piece(piece, path)) if piece.live else piece.text for piece in found]
         if sum(map(len, words)) > MAX_TEXT:
             raise Unresolved(f"the text becomes longer than {MAX_TEXT} characters", "size")
         return "".join(words)
@@ -173,7 +188,12 @@ class Resolver:
 
     def _call(self, name: str, args: tuple[Any, ...], path: tuple[Key, ...]) -> Any:
         """The value of a resolver."""
-        own = {"oc.select": self._select, "oc.dict.keys": self._keys, "oc.dict.values": self._dict_values, "oc.decode": self._decode}
+        own = {
+            "oc.select": self._select,
+            "oc.dict.keys": self._keys,
+            "oc.dict.values": self._dict_values,
+            "oc.decode": self._decode,
+        }
         try:
             if name in own:
                 return own[name](path, *args)
@@ -210,7 +230,9 @@ class Resolver:
             return None
         return self._by_grammar(str(text), path, rule=("singleElement", "VALUE_MODE"))
 
-    def _by_grammar(self, text: str, path: tuple[Key, ...], rule: tuple[str, str] = ("configValue", "DEFAULT_MODE")) -> Any:
+    def _by_grammar(
+        self, text: str, path: tuple[Key, ...], rule: tuple[str, str] = ("configValue", "DEFAULT_MODE")
+    ) -> Any:
         """One interpolation read and evaluated by OmegaConf's own grammar. Raises Unresolved."""
         if len(text) > MAX_PIECE:
             raise Unresolved(f"longer than {MAX_PIECE} characters", "syntax")
@@ -257,12 +279,14 @@ class _Open:
 
 
 def _computed(value: Any, node: Node) -> Node:
-    from .nodes import from_plain
-
     result = from_plain(value, node.origin)
     if result.is_scalar:
         result.style = node.style
     return result
+
+
+def _size(node: Node) -> int:
+    return 1 + sum(_size(child) for _, child in node.children())
 
 
 def _as_index(node: Node, key: Key) -> Key:
@@ -272,7 +296,3 @@ def _as_index(node: Node, key: Key) -> Key:
 def _split(key: str) -> tuple[Key, ...]:
     """`a.b[c]` as keys."""
     return tuple(part for part in re.split(r"[.\[\]]", key) if part)
-
-
-def _as_text(value: Any) -> str:
-    return str(value)

@@ -77,7 +77,9 @@ class _Loading:
             user=self.user,
             problems=tuple(self.problems),
             entrypoint_words=entry_words,
-            trees=Trees(effective, submitted, resolved, resolved, self.files.texts, self.env, self.files.cwd or FilePath()),
+            trees=Trees(
+                effective, submitted, resolved, resolved, self.files.texts, self.env, self.files.cwd or FilePath()
+            ),
         )
 
     def _recipe(self, path: str) -> tuple[Node, Node | None]:
@@ -90,7 +92,9 @@ class _Loading:
         if embedded.is_map:
             return rest, embedded
         if embedded.value is not None:
-            self.problems.append(Problem(f"infra: must be a mapping, not {kind_of(embedded)}", embedded.origin, "a file: --infra FILE"))
+            self.problems.append(
+                Problem(f"infra: must be a mapping, not {kind_of(embedded)}", embedded.origin, "a file: --infra FILE")
+            )
         return rest, None
 
     def _infra(self, path: str | None, embedded: Node | None, recipe_path: str) -> Node:
@@ -122,7 +126,9 @@ class _Loading:
         for override in chosen:
             try:
                 if not override.keys and (override.kind == "delete" or not isinstance(override.value, dict)):
-                    raise Refused("the whole infra cannot be replaced or deleted", "name one of its keys: infra.image=...")
+                    raise Refused(
+                        "the whole infra cannot be replaced or deleted", "name one of its keys: infra.image=..."
+                    )
                 tree = overrides.apply(tree, override, free=free)
             except Refused as refused:
                 if not self.files.broken:
@@ -171,7 +177,9 @@ class _Loading:
     def _forced(self, recipe: Node, override: Override) -> Node:
         if override.kind != "add":
             return recipe
-        return overrides.apply(recipe, Override("force", override.keys, override.value, override.given, override.text, override.origin))
+        return overrides.apply(
+            recipe, Override("force", override.keys, override.value, override.given, override.text, override.origin)
+        )
 
     def _file_name(self, text: str) -> str:
         """A `defaults:` entry with its `${...}` resolved; only resolvers have values there."""
@@ -211,5 +219,3 @@ def _is_infra(word: str) -> bool:
 def _launch(infra: Node, key: str) -> Node | None:
     launch = infra.child("launch")
     return launch.child(key) if launch is not None else None
-
-

@@ -26,8 +26,8 @@ _OPEN = re.compile(r"(\\*)\$\{")
 class Trees:
     """What a Config keeps beside its plain values.
 
-    `folder` is where relative paths start; `submitted` is the recipe without the entrypoint's words: the training program applies those again, and `+key=1` may be applied
-    only once. `written` is the infra tree without a profile's defaults.
+    `submitted` is the recipe without the entrypoint's words: the training program applies those again, and `+key=1` may be applied
+    only once. `written` is the infra tree without a profile's defaults. Relative paths start in `folder`.
     """
 
     recipe: Node
@@ -75,7 +75,9 @@ class Config:
         except Unresolved as error:
             raise ConfigError([Problem(f"{path}: {error.message}", self.recipe_origins.get(path))]) from None
         if isinstance(value, str) and value == MISSING:
-            problem = Problem(f"{path} must be set (it is ???)", self.recipe_origins.get(path), f"add an override: {path}=...")
+            problem = Problem(
+                f"{path} must be set (it is ???)", self.recipe_origins.get(path), f"add an override: {path}=..."
+            )
             raise ConfigError([problem])
         return default if value is None else value
 

@@ -7,11 +7,11 @@ moving a value cannot leave its origin behind.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Union
+from typing import Any
 
 from ..errors import Origin
 
-Path = tuple[Union[str, int], ...]
+Path = tuple[str | int, ...]
 Key = Any  # str in an infra file; what YAML makes of it (str, int, float, bool) in a recipe
 
 #: OmegaConf's mark of a value that must be given; it never replaces one that was.

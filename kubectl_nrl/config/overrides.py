@@ -89,19 +89,28 @@ def _parse(text: str, origin: Origin) -> Override:
     except UnicodeEncodeError:
         raise Refused("an override that is not UTF-8 text") from None
     if len(text) > MAX_LENGTH:
-        raise Refused(f"an override of {len(text)} characters; {MAX_LENGTH} are the limit", "put the value into the recipe")
+        raise Refused(
+            f"an override of {len(text)} characters; {MAX_LENGTH} are the limit", "put the value into the recipe"
+        )
     if _depth(text) > MAX_DEPTH:
         raise Refused(f"brackets more than {MAX_DEPTH} deep", "put the value into the recipe")
     found = _hydra(text)
     if found.is_sweep_override():
         value = text.split("=", 1)[-1]
-        raise Refused("a sweep of several values; one run takes one", f"a list is written [{shown(value)}], text with a comma '\"{shown(value)}\"'")
+        raise Refused(
+            "a sweep of several values; one run takes one",
+            f"a list is written [{shown(value)}], text with a comma '\"{shown(value)}\"'",
+        )
     key = str(found.key_or_group)
     if found.package is not None or "/" in key:
-        raise Refused(f'"{found.get_key_element()}" names a Hydra config group; recipes have none', "separate keys by dots")
+        raise Refused(
+            f'"{found.get_key_element()}" names a Hydra config group; recipes have none', "separate keys by dots"
+        )
     if not key or any(not part for part in key.split(".")):
         raise Refused("an override without a key")
-    kind: Kind = "delete" if found.is_delete() else "add" if found.is_add() else "force" if found.is_force_add() else "change"
+    kind: Kind = (
+        "delete" if found.is_delete() else "add" if found.is_add() else "force" if found.is_force_add() else "change"
+    )
     value = found.value()
     if not _keys_are_sound(value):
         raise Refused("a mapping's key must be text or a number")
@@ -111,19 +120,26 @@ def _parse(text: str, origin: Origin) -> Override:
 def _keys_are_sound(value: Any) -> bool:
     """Whether every mapping in a value has keys OmegaConf can hold."""
     if isinstance(value, dict):
-        return all(key is not None and key == key and _keys_are_sound(child) for key, child in value.items())
+        return all(key is not None and str(key) != "nan" and _keys_are_sound(child) for key, child in value.items())
     return all(_keys_are_sound(child) for child in value) if isinstance(value, list) else True
 
 
 def _hydra(text: str) -> Any:
     """Hydra's reading of one override. Raises Refused."""
-    from antlr4.error.Errors import CancellationException
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException
 
     try:
         return OverridesParser.create().parse_override(text)
-    except (HydraException, CancellationException, ValueError, TypeError, AssertionError, RecursionError, KeyError, AttributeError) as error:
+    except (
+        HydraException,
+        ValueError,
+        TypeError,
+        AssertionError,
+        RecursionError,
+        KeyError,
+        AttributeError,
+    ) as error:
         secret = shown(text) != text
         said = "" if secret else _first_line(str(error))
         hint = "quote a value that holds special characters: 'key=\"a=b, c\"'"
@@ -185,13 +201,18 @@ def _put(node: Node, keys: Sequence[str], value: Node, done: tuple[Key, ...], ov
         index = list_index(node.value, key)
         if index is None:
             length = len(node.value)
-            raise Refused(f'"{dotted(done)}" is a list of {length}, and has no element {key}', "write the whole list: [a,b]")
+            raise Refused(
+                f'"{dotted(done)}" is a list of {length}, and has no element {key}', "write the whole list: [a,b]"
+            )
         items = list(node.value)
         items[index] = _put(items[index], rest, value, (*done, key), override)
         return node.with_value(items)
     if not node.is_map:
         if not force:
-            raise Refused(f'"{dotted(done)}" is {kind_of(node)}, and has no key "{key}"', f"to replace it by a mapping: ++{shown(override.text)}")
+            raise Refused(
+                f'"{dotted(done)}" is {kind_of(node)}, and has no key "{key}"',
+                f"to replace it by a mapping: ++{shown(override.text)}",
+            )
         node = Node({}, override.origin)
     child = node.value.get(key)
     if child is None:
@@ -206,7 +227,7 @@ def _put(node: Node, keys: Sequence[str], value: Node, done: tuple[Key, ...], ov
 
 def _lay(node: Node, value: Node, path: tuple[Key, ...], force: bool) -> Node:
     """A value in the place of another: mappings merge into existing keys (any key with force), all else replaces."""
-    if node.is_map and value.is_list or node.is_list and value.is_map:
+    if (node.is_map and value.is_list) or (node.is_list and value.is_map):
         raise Refused(f'"{dotted(path)}" is {kind_of(node)}, and cannot become {kind_of(value)}')
     if not (node.is_map and value.is_map):
         return value
@@ -235,20 +256,24 @@ def _delete(root: Node, override: Override) -> Node:
     """The tree without the key; the value, when one is given, must be the one there."""
     found = _select(root, override.keys)
     if found is None:
-        parent, done = root, ()
-        for at, key in enumerate(override.keys):
-            below = parent.child(key)
-            if below is None:
-                close = nearest(key, [str(k) for k, _ in parent.children()]) if parent.is_map else None
-                done = override.keys[:at]
-                hint = f"did you mean ~{dotted((*done, close))}?" if close else ""
-                raise Refused(f'there is no "{override.key}" to delete', hint)
-            parent = below
-    assert found is not None
+        raise _nothing_to_delete(root, override)
     if override.given and override.value not in (None, "") and override.value != to_plain(found):
         now = shown(f"{override.keys[-1]}={scalar_text(found.value)}") if found.is_scalar else kind_of(found)
         raise Refused(f'"{override.key}" has another value ({now}), and is not deleted')
     return _without(root, override.keys)
+
+
+def _nothing_to_delete(root: Node, override: Override) -> Refused:
+    parent, done = root, list(override.keys)
+    for at, key in enumerate(override.keys):
+        below = parent.child(key)
+        if below is None:
+            done = done[:at]
+            break
+        parent = below
+    close = nearest(override.keys[len(done)], [str(key) for key, _ in parent.children()]) if parent.is_map else None
+    hint = f"did you mean ~{dotted([*done, close])}?" if close else ""
+    return Refused(f'there is no "{override.key}" to delete', hint)
 
 
 def _without(node: Node, keys: Sequence[str]) -> Node:

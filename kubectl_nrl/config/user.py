@@ -18,9 +18,12 @@ VARIABLES = ("NRL_K8S_USER", "KUBECTL_NRL_USER")
 
 #: Login names that are everybody's in containers and on cloud machines.
 GENERIC = frozenset(
-    "root ubuntu jovyan admin administrator user users ec2-user debian centos rocky fedora opc azureuser cloud-user core vagrant "
-    "vscode codespace gitpod runner jenkins nobody default app ray nonroot".split()
-)
+    {
+        "root", "ubuntu", "jovyan", "admin", "administrator", "user", "users", "ec2-user", "debian", "centos", "rocky",
+        "fedora", "opc", "azureuser", "cloud-user", "core", "vagrant", "vscode", "codespace", "gitpod", "runner",
+        "jenkins", "nobody", "default", "app", "ray", "nonroot",
+    }
+)  # fmt: skip
 
 _LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 

@@ -6,6 +6,7 @@ follow OmegaConf's rules, not PyYAML's (`1e-4` is a number, a date is text), sin
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from functools import lru_cache
@@ -57,7 +58,7 @@ _PLAIN_TAGS = frozenset(_TAG + name for name in ("str", "int", "float", "bool", 
 _WORDS = {
     "found character that cannot start any token": "this character cannot start a value; quote the text",
     "found undefined alias": "an alias (*name) to an anchor (&name) that does not exist",
-    "expected a single document in the stream": "more than one YAML document (---) in the file; one is expected",
+    "but found another document": "more than one YAML document (---) in the file; one is expected",
     "mapping values are not allowed in this context": "a `:` where no key can stand; quote the text, or mind the indentation",
     "exceeded maximum nesting depth": "nested too deeply",
     "did not find expected key": "no key here; mind the indentation",
@@ -92,7 +93,9 @@ def read_text(path: str, shown: str, asked: Origin | None = None) -> str:
         raise refuse(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if size > MAX_BYTES or len(data) > MAX_BYTES:
         mib = max(size, len(data)) / (1 << 20)
-        raise refuse(f"{name} is {mib:.1f} MiB; a recipe or infra file may have {MAX_BYTES >> 20} MiB", "is it the right file?")
+        raise refuse(
+            f"{name} is {mib:.1f} MiB; a recipe or infra file may have {MAX_BYTES >> 20} MiB", "is it the right file?"
+        )
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -103,7 +106,7 @@ def read_text(path: str, shown: str, asked: Origin | None = None) -> str:
 def parse(text: str, shown: str, problems: list[Problem]) -> Node | None:
     """The tree of a file's text; None for an empty file. Faults inside are added to `problems`; raises Unreadable when there is no tree."""
     try:
-        node = yaml.compose(text, Loader=Loader)  # noqa: S506 (a subclass of the safe loader)
+        node = yaml.compose(text, Loader=Loader)
     except yaml.YAMLError as error:
         raise Unreadable(_syntax_problem(error, text, shown)) from None
     except RecursionError:
@@ -207,7 +210,7 @@ class _Builder:
             self.report(node, "a key must be text or a number")
             return None
         key = self.value(node)
-        if isinstance(key, float) and key != key:
+        if isinstance(key, float) and math.isnan(key):
             self.report(node, "a key must be text or a number")
             return None
         return key

@@ -26,4 +26,6 @@ Dumper.add_implicit_resolver("tag:yaml.org,2002:float", FLOAT, list("-+012345678
 
 def dump(value: Any) -> str:
     """Block-style YAML, keys in their order, no line folded."""
-    return str(yaml.dump(value, Dumper=Dumper, sort_keys=False, allow_unicode=True, default_flow_style=False, width=1 << 16))
+    return str(
+        yaml.dump(value, Dumper=Dumper, sort_keys=False, allow_unicode=True, default_flow_style=False, width=1 << 16)
+    )

@@ -107,7 +107,9 @@ def test_what_hydra_refuses_is_refused(text: str) -> None:
     assert hydras(TREE, text) == "refused" or text == "=1"
 
 
-@pytest.mark.parametrize(("text", "left"), [("~a.c", {"b": 1}), ("~a.b=1", {"c": {"d": "x"}}), ("~a.c.d=x", {"b": 1, "c": {}})])
+@pytest.mark.parametrize(
+    ("text", "left"), [("~a.c", {"b": 1}), ("~a.b=1", {"c": {"d": "x"}}), ("~a.c.d=x", {"b": 1, "c": {}})]
+)
 def test_a_deletion_removes_the_key(text: str, left: Any) -> None:
     assert ours(TREE, text)["a"] == left
     assert hydras(TREE, text)["a"] == left
@@ -127,7 +129,23 @@ VALUES = st.recursive(
     max_leaves=8,
 )
 WRITTEN = st.sampled_from(
-    ["1", "x", "null", "", "true", "[1,2]", "[]", "{}", "{a:1}", "{b:{c:2}}", "{new:1}", "'q,r'", "???", "[{a:1}]", "1.5"]
+    [
+        "1",
+        "x",
+        "null",
+        "",
+        "true",
+        "[1,2]",
+        "[]",
+        "{}",
+        "{a:1}",
+        "{b:{c:2}}",
+        "{new:1}",
+        "'q,r'",
+        "???",
+        "[{a:1}]",
+        "1.5",
+    ]
 )
 TEXTS = st.builds(
     lambda mark, keys, value: f"{mark}{'.'.join(keys)}={value}",
@@ -138,7 +156,9 @@ TEXTS = st.builds(
 
 
 @FUZZ
-@given(st.dictionaries(st.sampled_from(["a", "b", "c", "l"]), VALUES, max_size=4), st.lists(TEXTS, min_size=1, max_size=3))
+@given(
+    st.dictionaries(st.sampled_from(["a", "b", "c", "l"]), VALUES, max_size=4), st.lists(TEXTS, min_size=1, max_size=3)
+)
 def test_any_override_of_any_tree_gives_hydras_result(tree: dict[str, Any], texts: list[str]) -> None:
     assert ours(tree, *texts) == hydras(tree, *texts)
 
@@ -158,7 +178,10 @@ def test_a_sweep_is_refused_and_the_list_spelling_shown(files: ConfigFiles) -> N
 
 
 def test_all_bad_overrides_are_reported_at_once(files: ConfigFiles) -> None:
-    origins = [str(problem.origin) for problem in files.problems("a=b=c", "nope=1", "cluster.num_nodes=1,2", "cluster.num_nodes=4")]
+    origins = [
+        str(problem.origin)
+        for problem in files.problems("a=b=c", "nope=1", "cluster.num_nodes=1,2", "cluster.num_nodes=4")
+    ]
     assert origins == ["command line: a=b=c", "command line: cluster.num_nodes=1,2", "command line: nope=1"]
 
 
@@ -175,7 +198,9 @@ def test_the_origin_of_an_overridden_value_is_the_command_line(files: ConfigFile
 
 
 def test_infra_overrides_need_no_plus_and_keep_their_text(files: ConfigFiles) -> None:
-    config = files.infra("launch: {env: {A: x}}\n", "infra.launch.env.NEW=1", "infra.scheduler.queue=q", "infra.launch.env.F=1e-4")
+    config = files.infra(
+        "launch: {env: {A: x}}\n", "infra.launch.env.NEW=1", "infra.scheduler.queue=q", "infra.launch.env.F=1e-4"
+    )
     assert config.infra == {"launch": {"env": {"A": "x", "NEW": 1, "F": 1e-4}}, "scheduler": {"queue": "q"}}
     assert config.infra_origins.text("launch.env.F") == "1e-4"
     assert config.overrides == ()
@@ -208,7 +233,10 @@ def test_a_key_that_only_begins_like_infra_is_the_recipes(files: ConfigFiles) ->
     assert config.overrides == ("+infrared.x=1",)
 
 
-@pytest.mark.parametrize("text", ["infra.launch.env.HF_TOKEN=hf_demo_123", "infra.launch.env={HF_TOKEN:hf_demo_123}", "HF_TOKEN=hf_demo_123;x"])
+@pytest.mark.parametrize(
+    "text",
+    ["infra.launch.env.HF_TOKEN=hf_demo_123", "infra.launch.env={HF_TOKEN:hf_demo_123}", "HF_TOKEN=hf_demo_123;x"],
+)
 def test_a_credential_on_the_command_line_is_never_repeated(files: ConfigFiles, text: str) -> None:
     problems = files.problems(text)
     assert not any("hf_demo_123" in str(problem) + problem.hint for problem in problems)
@@ -216,7 +244,15 @@ def test_a_credential_on_the_command_line_is_never_repeated(files: ConfigFiles, 
 
 @pytest.mark.parametrize(
     "text",
-    ["a=" + "[" * 400, "a=" + "{a:" * 60 + "1" + "}" * 60, "a=" + "1," * 100_000, "a=\udcff", "a=[" + "1," * 4000 + "1]", "\0=1", "a=\0"],
+    [
+        "a=" + "[" * 400,
+        "a=" + "{a:" * 60 + "1" + "}" * 60,
+        "a=" + "1," * 100_000,
+        "a=\udcff",
+        "a=[" + "1," * 4000 + "1]",
+        "\0=1",
+        "a=\0",
+    ],
 )
 def test_monstrous_overrides_are_refused_quickly(files: ConfigFiles, text: str) -> None:
     assert files.problems(text)
@@ -224,7 +260,9 @@ def test_monstrous_overrides_are_refused_quickly(files: ConfigFiles, text: str) 
 
 @FUZZ
 @given(st.one_of(st.text(max_size=60), st.text(alphabet="ab.+~=[]{}(),:'\"\\$ 0159-", max_size=40)))
-def test_no_override_text_raises_anything_but_a_config_error(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+def test_no_override_text_raises_anything_but_a_config_error(
+    tmp_path_factory: pytest.TempPathFactory, text: str
+) -> None:
     files = ConfigFiles(tmp_path_factory.getbasetemp())
     try:
         files.load(text)
