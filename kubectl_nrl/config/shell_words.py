@@ -173,7 +173,8 @@ class _Scanner:
         if opening == "`":
             close = self.text.find("`", self.at + 1, self.end)
             close = self.end if close < 0 else close
-            self._nested(self.at + 1, close, self.quote)
+            if "\\" not in self.text[self.at : close]:
+                self._nested(self.at + 1, close, lambda new: self.quote(_in_backquotes(new)))
             self.at = close + 1
         elif following in ("(", "{"):
             close = self._matching(self.at + 1)
@@ -209,6 +210,11 @@ class _Scanner:
         """Reads a script within the script, where one may be: only one that names a config file is of interest."""
         if self.depth < MAX_DEPTH and "--config" in self.text[start:end]:
             _Scanner(self.text, start, end, quote, self.found, self.depth + 1).run()
+
+
+def _in_backquotes(new: str) -> str:
+    """Shell text as it must stand inside backquotes, which take one backslash away first."""
+    return new.replace("\\", "\\\\").replace("`", "\\`")
 
 
 def _in_double_quotes(new: str) -> str:
