@@ -84,8 +84,7 @@ def _dispatch(argv: list[str], session: Session) -> int:
             return _help(args, session)
     elif wants_help:
         rest = [*rest, "--help"]
-    # The flags after the verb may name plugins, and a plugin may bring the verb: those given before it count here.
-    _apply(args, session)
+    _apply(args, session, later=() if name in VERBS else _plugin_words(rest))
     parser, module = verb_parser(_find(name, session))
     parser.parse_words(rest, args)
     if args.output not in FORMATS and not getattr(module, "WRITES_FILES", False):
@@ -106,6 +105,20 @@ def _format(argv: Sequence[str]) -> str:
     return "text"
 
 
+def _plugin_words(rest: Sequence[str]) -> list[str]:
+    """The values of -p in words that no parser has seen yet."""
+    found = []
+    for word, following in zip(rest, [*rest[1:], ""], strict=False):
+        if word == "--":
+            break
+        flag, sign, value = word.partition("=")
+        if flag in ("-p", "--plugin"):
+            found.append(value if sign else following)
+        elif word.startswith("-p"):
+            found.append(word[2:])
+    return found
+
+
 def _find(name: str, session: Session) -> Verb:
     verb = VERBS.get(name)
     if verb is not None:
@@ -123,15 +136,16 @@ def _help(args: argparse.Namespace, session: Session) -> int:
     return ExitCode.OK
 
 
-def _apply(args: argparse.Namespace, session: Session) -> None:
-    """Hand the global flags to the session."""
+def _apply(args: argparse.Namespace, session: Session, later: Sequence[str] = ()) -> None:
+    """Hand the global flags to the session; `later` are plugins named after a verb that one of them may bring."""
     from .plugin_scan import check_files
 
     session.output.configure(verbose=args.verbose, quiet=args.quiet, color=False if args.no_color else None)
     session.namespace, session.context, session.kubeconfig = args.namespace, args.context, args.kubeconfig
-    if args.plugins != list(session.plugins):
-        check_files(args.plugins)
-        session.use_plugins(args.plugins)
+    plugins = [*args.plugins, *later]
+    if plugins != list(session.plugins):
+        check_files(plugins)
+        session.use_plugins(plugins)
     session.strict_plugins = args.strict_plugins
 
 

@@ -130,6 +130,13 @@ def test_a_plugins_verb_is_a_verb(hello: Project) -> None:
     assert "did you mean hello?" in hello.run("helo").err
 
 
+def test_a_plugin_named_after_its_own_verb(tmp_path: Path) -> None:
+    project = Project({"hello.py": PLUGIN}, path=tmp_path)
+    for flag in ("-p ./hello.py", "--plugin=./hello.py", "-p./hello.py"):
+        assert project.run(f"hello bob {flag}").out == "hello bob None\n"
+    assert project.run("hello bob -- -p ./hello.py").exit == 2
+
+
 def test_a_plugin_may_not_take_a_built_in_verb(tmp_path: Path) -> None:
     project = Project(path=tmp_path, plugin=PLUGIN.replace('yield "hello"', 'yield "run"'))
     outcome = project.run("--help")
