@@ -13,6 +13,7 @@ from typing import Any
 from kubectl_nrl import hookimpl
 from kubectl_nrl.api import Context, Policy, Problem
 from kubectl_nrl.errors import ConfigError, Origin
+from kubectl_nrl.written import origin
 
 #: NeMo-RL's nemo_rl/utils/timer.py takes exactly DD:HH:MM:SS.
 _FOUR_FIELDS = re.compile(r"\d+:\d+:\d+:\d+")
@@ -60,15 +61,17 @@ def _optimizer(ctx: Context) -> Iterator[Problem]:
     """`policy.optimizer` is DTensor's, Megatron reads another key; such deletions come from DTensor's recipes."""
     if _value(ctx, "policy.megatron_cfg.enabled") is not True:
         return
-    typed = [(word, Origin(f"command line: {word}")) for word in ctx.config.overrides]
-    for word, where in (*typed, *((word, None) for word in ctx.config.entrypoint_words)):
-        if _DELETED.fullmatch(word):
-            yield _warning(
-                f"{word} has no meaning with Megatron, which reads policy.megatron_cfg.optimizer; "
-                "it fails where the recipe has no such key",
-                where or Origin("launch.entrypoint"),
-                "leave it out",
-            )
+    found = [(word, Origin(f"command line: {word}")) for word in ctx.config.overrides if _DELETED.fullmatch(word)]
+    # Deletions are no key=value words, so the entrypoint's text is read (comments apart).
+    lines = [line for line in str(ctx.get("launch.entrypoint", "")).splitlines() if not line.lstrip().startswith("#")]
+    words = (word for line in lines for word in re.split(r"[\s'\"]+", line) if _DELETED.fullmatch(word))
+    for word, where in (*found, *((word, origin(ctx, "launch", "entrypoint")) for word in words)):
+        yield _warning(
+            f"{word} has no meaning with Megatron, which reads policy.megatron_cfg.optimizer; "
+            "it fails where the recipe has no such key",
+            where,
+            "leave it out",
+        )
 
 
 def _two_backends(ctx: Context) -> Iterator[Problem]:

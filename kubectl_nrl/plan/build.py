@@ -19,7 +19,7 @@ from .daemons import deployment_checks, plan_daemons
 from .drafts import Drafts
 from .launching import entrypoint_text, launch_config_map, log_warning, plan_launch
 from .model import Launch, Lifetime, Options, Plan, PlannedObject
-from .patching import apply_providers, call, conflicts, drop_unmounted
+from .patching import apply_forced, apply_providers, call, conflicts, drop_unmounted
 from .profiles import choose_profile
 from .ranks import Rank
 from .roles import Sizes, add_user_spec, draft_role
@@ -181,7 +181,7 @@ class _Planner:
         for _, _, provider in active:
             self.problems += call(self.manager, provider, "problems", self.ctx)
             extra += judge.resources(self.manager, provider, call(self.manager, provider, "resources", self.ctx))
-        apply_providers(self.drafts, active, self.ctx, self.manager, self.problems)
+        forced = apply_providers(self.drafts, active, self.ctx, self.manager, self.problems)
         for draft in self.drafts.roles.values():
             add_user_spec(draft, self.config)
             section = (self.config.infra.get("kuberay") or {}).get(draft.role.name) or {}
@@ -193,6 +193,7 @@ class _Planner:
             )
             core_patches.metadata(layered, self.ctx, section, f"deployments.{name}")
         core_patches.apply(self.drafts, self.ctx, self.problems)
+        apply_forced(self.drafts, forced, self.ctx, self.manager, self.problems)
         mounted = launch_config_map(self.ctx, launch)
         if mounted:
             extra.append(Resource(mounted[0]))

@@ -24,21 +24,35 @@ def call(manager: Manager, provider: Provider, method: str, *args: Any) -> list[
         raise PluginError(f"{who} raised {type(error).__name__} in {method}(): {error}") from error
 
 
+#: A patch kept for the forced rank: its label, itself, its provider.
+Forced = tuple[str, Patch, Provider]
+
+
 def apply_providers(
     drafts: Drafts,
     providers: Iterable[tuple[str, int, Provider]],
     ctx: Context,
     manager: Manager,
     problems: list[Problem],
-) -> None:
-    """Merge the patches of (label, rank, provider), weakest rank first; a `force` patch goes to the forced rank."""
-    forced = []
+) -> list[Forced]:
+    """Merge the patches of (label, rank, provider), weakest rank first; the answer is those with `force`, for later.
+
+    They are merged when what the user wrote is there (`apply_forced`): a merge beats whatever came before it.
+    """
+    forced: list[Forced] = []
     for label, rank, provider in sorted(providers, key=lambda p: (p[1], p[0])):
         for patch in _patches(manager, provider, ctx, problems):
             if patch.force and rank < Rank.FORCED:
                 forced.append((label, patch, provider))
             else:
                 _apply(drafts, patch, rank, _label(label, patch, ctx), provider, manager, problems)
+    return forced
+
+
+def apply_forced(
+    drafts: Drafts, forced: Iterable[Forced], ctx: Context, manager: Manager, problems: list[Problem]
+) -> None:
+    """Merge the forced patches that `apply_providers` kept back."""
     for label, patch, provider in forced:
         _apply(drafts, patch, Rank.FORCED, _label(label, patch, ctx), provider, manager, problems)
 

@@ -40,7 +40,10 @@ def test_deleting_dtensors_optimizer_keys_under_megatron(key: str) -> None:
 
 
 def test_deleting_them_in_the_entrypoint() -> None:
-    assert len(warnings(MEGATRON, words=["~policy.optimizer.kwargs.fused"])) == 1
+    text = "python run.py --config r.yaml \\\n  a=1 '~policy.optimizer.kwargs.fused' b=2\n# ~policy.optimizer.kwargs.foreach"
+    ctx = context({"launch": {"entrypoint": text}}, MEGATRON)
+    assert len(problems(LINTS, ctx, "warning")) == 1
+    assert origins(LINTS, ctx) == ["infra:launch.entrypoint"]
 
 
 def test_with_a_value_it_is_the_same() -> None:
