@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..api import Check, ClusterFacts, ClusterReader, Context, Profile, Provider, Resource, RunInfo, Target
 from ..api import Patch as ApiPatch
+from ..claims import other_claim_checks
 from ..config import Config
 from ..errors import ConfigError, NrlError, PluginError, Problem
 from ..manifests.merge import Layered
@@ -59,6 +60,7 @@ def preflight(config: Config, plan: Plan, options: Options, providers: Manager, 
     checks: list[Check] = []
     for _, _, provider in planner.active():
         checks += call(providers, provider, "checks", planner.ctx, cluster)
+    checks += other_claim_checks(planner.ctx, cluster, {driver.claim_name for driver in planner.choices.dra})
     for answer in providers.hook.nrl_preflight(ctx=planner.ctx, cluster=cluster):
         checks += list(answer or ())
     return checks

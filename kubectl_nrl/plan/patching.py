@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..api import Context, Patch, Profile, Provider, Target
-from ..errors import Origin, PluginError, Problem
+from ..errors import ClusterError, Origin, PluginError, Problem
 from ..manifests.merge import Layered, show_path
 from .drafts import Drafts
 from .ranks import Rank
@@ -16,9 +16,14 @@ if TYPE_CHECKING:
 
 
 def call(manager: Manager, provider: Provider, method: str, *args: Any) -> list[Any]:
-    """What a provider's method yields, consumed at once; whatever it raises names its plugin."""
+    """What a provider's method yields, consumed at once; whatever it raises names its plugin.
+
+    A refusal of the cluster (`checks` ask it) passes: no plugin is to blame for it.
+    """
     try:
         return list(getattr(provider, method)(*args) or ())
+    except ClusterError:
+        raise
     except Exception as error:
         who = f'plugin {manager.plugin_of(provider)} (provider "{provider.name}")'
         raise PluginError(f"{who} raised {type(error).__name__} in {method}(): {error}") from error

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 import yaml
+from context import FakeCluster
 
 from kubectl_nrl.api import RunInfo, User
 from kubectl_nrl.config import load
-from kubectl_nrl.errors import ConfigError
+from kubectl_nrl.errors import ClusterError, ConfigError
 from kubectl_nrl.facts import ClusterFacts
 from kubectl_nrl.manager import Manager
-from kubectl_nrl.plan import build
+from kubectl_nrl.plan import build, preflight
 from kubectl_nrl.plan.model import Options, Plan
 
 RUN = RunInfo("20260102-030405-ab12", datetime(2026, 1, 2, tzinfo=timezone.utc), User("jo", "jo"))
@@ -157,6 +158,35 @@ def test_names_of_later_use_are_planned(plan, source: str, submitter: str) -> No
     launch = {**SHORT["launch"], "codeSource": source}
     made = plan({**SHORT, "launch": launch, "submit": {"submitter": submitter}}, mode="raycluster")
     assert (made.launch.submitter, made.launch.code_source) == (submitter, source)
+
+
+def test_preflight_asks_for_all_that_the_plan_needs(tmp_path: Path, manager: Manager) -> None:
+    spec = HAND_WRITTEN["kuberay"]["training"]["spec"]
+    group = spec["workerGroupSpecs"][0]
+    pod = {
+        **group["template"]["spec"],
+        "resourceClaims": [*CLAIMS, {"name": "own", "resourceClaimTemplateName": "mine"}],
+    }
+    training = {
+        **HAND_WRITTEN["kuberay"]["training"],
+        "spec": {**spec, "workerGroupSpecs": [{**group, "template": {"spec": pod}}]},
+    }
+    infra = {**HAND_WRITTEN, "secrets": ["tokens"], "kuberay": {"training": training}}
+    (tmp_path / "r.yaml").write_text("cluster: {num_nodes: 36, gpus_per_node: 4}\n")
+    (tmp_path / "i.yaml").write_text(yaml.safe_dump(infra))
+    config = load(str(tmp_path / "r.yaml"), str(tmp_path / "i.yaml"), [], env={"USER": "jo", "HOME": str(tmp_path)})
+    made = build(config, RUN, ClusterFacts(), Options(), manager)
+    found = {check.title: check.ok for check in preflight(config, made, Options(), manager, FakeCluster())}
+    assert found == {
+        'KAI queue "rl"': False,
+        'DeviceClass "compute-domain-default-channel.nvidia.com"': False,
+        "ComputeDomain": True,
+        'DeviceClass "roce.networking.k8s.aws"': False,
+        'Secret "tokens"': False,
+        'ResourceClaimTemplate "mine"': False,
+    }
+    with pytest.raises(ClusterError):
+        preflight(config, made, Options(), manager, FakeCluster(broken=frozenset({"Queue"})))
 
 
 def problems_of(plan, infra: dict[str, Any], **changes: Any) -> list[str]:
