@@ -103,7 +103,8 @@ class FaultProxy(Faults):
         writers = list(self._writers)
         for writer in writers:
             _reset(writer)
-        return sum(writer.get_extra_info("sockname")[1] == self._port for writer in writers)
+        # A connection that its peer has closed has no address any more.
+        return sum((writer.get_extra_info("sockname") or (None, None))[1] == self._port for writer in writers)
 
     async def _close(self) -> None:
         assert self._server
