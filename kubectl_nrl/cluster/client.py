@@ -18,7 +18,7 @@ from urllib.parse import urlencode, urlsplit
 from ..errors import ClusterError
 from . import errors
 from .credentials import Credentials, Proof
-from .dial import Address, tls_context
+from .dial import Address, TLSProblem, tls_context
 from .kubeconfig import Access
 from .patience import Patience
 from .pool import Pool, Response
@@ -70,10 +70,9 @@ class Client:
     def _context(self, certificate: tuple[str, str] | None) -> ssl.SSLContext:
         try:
             return tls_context(self.access.ca, self.access.insecure, certificate)
-        except (ssl.SSLError, ValueError, OSError) as error:
-            what = "certificate or key of the user" if certificate else "certificate authority of the cluster"
+        except TLSProblem as error:
             raise ClusterError(
-                f"the {what} in the kubeconfig cannot be used: {errors.clean(str(error))}", reason="NoConfig"
+                f"the kubeconfig cannot be used: {errors.clean(str(error))}", reason="NoConfig"
             ) from None
 
     def headers(self, proof: Proof, extra: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -214,7 +213,7 @@ class _Attempts:
             ) as response:
                 body = response.read()
         except DialError as error:
-            if self._pause():
+            if not error.final and self._pause():
                 return None
             raise errors.unreachable(client.access.server, error) from error
         except (WireError, TimeoutError, OSError) as error:

@@ -32,7 +32,8 @@ class Address:
         except socket.gaierror as error:
             raise DialError(f"{self._via()}: the name cannot be resolved ({error.strerror})") from error
         except ssl.SSLCertVerificationError as error:
-            raise DialError(f"the certificate of {self._via()} is not trusted: {error.verify_message}") from error
+            untrusted = f"the certificate of {self._via()} is not trusted: {error.verify_message}"
+            raise DialError(untrusted, final=True) from error
         except OSError as error:
             if isinstance(error, DialError):
                 raise
@@ -69,21 +70,35 @@ def _handshake(sock: ssl.SSLSocket, patience: Patience) -> None:
             continue
 
 
+class TLSProblem(ValueError):
+    """Certificates that cannot be used; the text says which."""
+
+
 def tls_context(ca: str | None, insecure: bool, certificate: tuple[str, str] | None) -> ssl.SSLContext:
-    """A client context that trusts `ca` (else the system's), presenting the certificate. Raises `ssl.SSLError`."""
+    """A client context that trusts `ca` (else the system's), presenting the certificate. Raises `TLSProblem`."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    if insecure:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    elif ca:
-        context.load_verify_locations(cadata=ca)
-    else:
-        context.load_default_certs()
+    try:
+        if insecure:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        elif ca:
+            context.load_verify_locations(cadata=ca)
+        else:
+            context.load_default_certs()
+    except (ssl.SSLError, ValueError) as error:
+        raise TLSProblem(f"certificate authority of the cluster: {error}") from error
     if certificate:
-        # OpenSSL takes a certificate chain from files only; this one is readable by its owner alone, for an instant.
-        with tempfile.TemporaryDirectory(prefix="kubectl-nrl-") as directory:
-            path = os.path.join(directory, "client.pem")
-            with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:
-                file.write("\n".join(certificate))
-            context.load_cert_chain(path)
+        try:
+            _present(context, certificate)
+        except (ssl.SSLError, ValueError, OSError) as error:
+            raise TLSProblem(f"certificate or key of the user: {error}") from error
     return context
+
+
+def _present(context: ssl.SSLContext, certificate: tuple[str, str]) -> None:
+    """OpenSSL takes a certificate from files only: this one is readable by its owner alone, for an instant."""
+    with tempfile.TemporaryDirectory(prefix="kubectl-nrl-") as directory:
+        path = os.path.join(directory, "client.pem")
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:
+            file.write("\n".join(certificate))
+        context.load_cert_chain(path, password="")

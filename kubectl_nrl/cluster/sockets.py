@@ -23,7 +23,11 @@ class Channel(Protocol):
 
 
 class DialError(OSError):
-    """No connection could be made; nothing of a request was sent."""
+    """No connection could be made; nothing of a request was sent. `final`: trying again cannot help."""
+
+    def __init__(self, message: str, *, final: bool = False) -> None:
+        super().__init__(message)
+        self.final = final
 
 
 class SocketChannel:

@@ -126,9 +126,13 @@ def test_nobody_listens(tmp_path: Path) -> None:
 
 
 def test_a_page_that_is_no_json_is_named(tmp_path: Path) -> None:
-    with Server(in_turn(answer(200, b"<html>login"))) as server, connect(tmp_path, server.url) as cluster:
-        with pytest.raises(ClusterError, match="the answer is not JSON") as caught:
-            cluster.get("v1", "Pod", "a")
+    page = answer(200, b"<html>login")
+    with (
+        Server(in_turn(page)) as server,
+        connect(tmp_path, server.url) as cluster,
+        pytest.raises(ClusterError, match="the answer is not JSON") as caught,
+    ):
+        cluster.get("v1", "Pod", "a")
     assert caught.value.reason == "NotKubernetes"
 
 
@@ -236,9 +240,12 @@ def test_a_plugin_is_asked_again_when_its_credential_ends(tmp_path: Path) -> Non
     ],
 )
 def test_a_plugin_that_fails_is_named_without_its_words(tmp_path: Path, body: str, expected: str) -> None:
-    with connect(tmp_path, "http://127.0.0.1:1", plugin(tmp_path, body)) as cluster:
-        with pytest.raises(ClusterError, match=expected) as caught:
-            cluster.get("v1", "Pod", "a")
+    user = plugin(tmp_path, body)
+    with (
+        connect(tmp_path, "http://127.0.0.1:1", user) as cluster,
+        pytest.raises(ClusterError, match=expected) as caught,
+    ):
+        cluster.get("v1", "Pod", "a")
     assert "sekret" not in caught.value.message and caught.value.reason == "Unauthorized"
 
 
@@ -334,9 +341,11 @@ def test_proxy_url_is_used_and_its_password_is_not_shown(tmp_path: Path, tunnel:
             assert cluster.get("v1", "Pod", "a") == POD
     assert asked[0].startswith(f"CONNECT api.example:{server.port} HTTP/1.1\r\n")
     assert "Proxy-Authorization: Basic bWU6cEBzcw==" in asked[0]
-    with connect(tmp_path, url, **{"proxy-url": "http://me:sekret@127.0.0.1:1"}) as cluster:
-        with pytest.raises(ClusterError, match=r"through proxy http://127.0.0.1:1") as caught:
-            cluster.get("v1", "Pod", "a")
+    with (
+        connect(tmp_path, url, **{"proxy-url": "http://me:sekret@127.0.0.1:1"}) as cluster,
+        pytest.raises(ClusterError, match=r"through proxy http://127.0.0.1:1") as caught,
+    ):
+        cluster.get("v1", "Pod", "a")
     assert "sekret" not in caught.value.message
 
 
