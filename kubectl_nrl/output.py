@@ -19,10 +19,17 @@ CREDENTIAL_NAME = re.compile(
     r"(?:^|[_-])(?:TOKEN|API_?KEY|SECRET|SECRET_KEY|SECRET_ACCESS_KEY|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE
 )
 
-#: `NAME=value` and `NAME: value` in running text, where NAME is written as environment variables are.
-_ASSIGNMENT = re.compile(r"\b([A-Z][A-Z0-9_]*)(\s*[=:]\s*)(\"[^\"\n]+\"|'[^'\n]+'|[^\s,;\"'{}\[\]]+)")
+#: `NAME=value` anywhere, and `NAME: value` where it is all of a line (of YAML or JSON; in prose a colon means nothing).
+_ASSIGNMENT = re.compile(
+    r"""\b([A-Z][A-Z0-9_]*)(=)("[^"\n]+"|'[^'\n]+'|[^\s,;"'{}\[\]]+)"""
+    r"""|^[ \t]*(?:- )?"?([A-Z][A-Z0-9_]*)"?(:[ \t]+)("[^"\n]+"|'[^'\n]+'|[^\s,;"'{}\[\]]+)[ \t]*,?$""",
+    re.MULTILINE,
+)
 
 REDACTED = "***"
+
+#: `bytes`, under a name that a method of `Output` does not hide.
+Raw = bytes
 
 _COLOURS = {"red": "31", "yellow": "33", "green": "32", "cyan": "36", "bold": "1", "dim": "2"}
 
@@ -57,9 +64,11 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
         text = text.replace(secret, REDACTED)
 
     def hide(match: re.Match[str]) -> str:
-        name, sign, value = match.groups()
+        name, _, value = filter(None, match.groups())
         reference = value.startswith(("$", '"$', "'$"))
-        return match.group() if reference or not is_credential(name, value) else f"{name}{sign}{REDACTED}"
+        return (
+            match[0] if reference or not is_credential(name, value) else match[0].replace(value.strip("\"'"), REDACTED)
+        )
 
     return _ASSIGNMENT.sub(hide, text)
 
@@ -97,28 +106,17 @@ class Output:
         self.wrote = True
         _write(sys.stdout, redact(text, self._secrets).rstrip("\n") + "\n")
 
-    def bytes(self, data: bytes) -> None:
+    def bytes(self, data: Raw) -> None:
         """Bytes of a job's log, as they are but for secrets of this environment."""
         self.wrote = True
-        self._raw(sys.stdout, data)
+        _write_bytes(sys.stdout, data, self._secrets)
 
-    def log(self, data: bytes) -> None:
-        """Bytes of a log that is followed to a result: on stdout, unless stdout is for the result alone (json, yaml)."""
+    def log(self, data: Raw) -> None:
+        """Bytes of a log that is followed to a result: on stdout, unless that is for the result alone (json, yaml)."""
         if self.format == "text":
             self.bytes(data)
         else:
-            self._raw(sys.stderr, data)
-
-    def _raw(self, stream: TextIO, data: bytes) -> None:
-        for secret in self._secrets:
-            data = data.replace(secret.encode(), REDACTED.encode())
-        stream.flush()
-        raw = getattr(stream, "buffer", None)
-        if raw is None:
-            stream.write(data.decode("utf-8", "replace"))
-        else:
-            raw.write(data)
-            raw.flush()
+            _write_bytes(sys.stderr, data, self._secrets)
 
     def note(self, text: str) -> None:
         if not self.quiet:
@@ -239,3 +237,15 @@ def _write(stream: TextIO, text: str) -> None:
         # A terminal in the C locale, or a lone surrogate from argv: say it with escapes rather than not at all.
         stream.write(text.encode(stream.encoding or "ascii", "backslashreplace").decode(stream.encoding or "ascii"))
     stream.flush()
+
+
+def _write_bytes(stream: TextIO, data: bytes, secrets: Iterable[str]) -> None:
+    for secret in secrets:
+        data = data.replace(secret.encode(), REDACTED.encode())
+    stream.flush()
+    raw = getattr(stream, "buffer", None)
+    if raw is None:
+        stream.write(data.decode("utf-8", "replace"))
+    else:
+        raw.write(data)
+        raw.flush()

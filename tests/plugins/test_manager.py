@@ -88,7 +88,7 @@ def test_a_broken_plugin_is_one_line_and_leaves_nothing_behind(kind: str, plugin
 
 @pytest.mark.parametrize("kind", BAD)
 def test_strict_makes_it_an_error_that_names_the_plugin(kind: str, plugin) -> None:
-    with pytest.raises(PluginError, match="bad.py") as caught:
+    with pytest.raises(PluginError, match=r"bad.py") as caught:
         load(plugin(BAD[kind][0], "bad"), strict=True)
     assert "-p no:bad" in caught.value.hint
 
@@ -217,7 +217,7 @@ def test_an_exception_in_a_hook_names_hook_and_plugin(plugin) -> None:
 
 def test_an_error_raised_on_purpose_keeps_its_hint(plugin) -> None:
     source = "@hookimpl\ndef nrl_plan_built(plan):\n    raise NrlError('not on fridays', 'wait', exit_code=4)\n"
-    with pytest.raises(PluginError, match='strict.py": not on fridays') as caught:
+    with pytest.raises(PluginError, match=r'strict.py": not on fridays') as caught:
         load(plugin(source, "strict")).hook.nrl_plan_built(plan=None)
     assert (caught.value.hint, caught.value.exit_code) == ("wait", 4)
 

@@ -165,4 +165,34 @@ def test_rubbish_from_such_a_hook_names_the_plugin(tmp_path: Path) -> None:
     plugin = "from kubectl_nrl import hookimpl\n@hookimpl\ndef nrl_plan_built(plan):\n    return ['no']\n"
     outcome = Project({"recipe.yaml": RECIPE, "infra.yaml": INFRA}, path=tmp_path, plugin=plugin).run(CHECK)
     assert outcome.exit == 2
-    assert 'test_plugin.py": nrl_plan_built answered str \'no\', not a Problem' in outcome.err
+    assert "test_plugin.py\": nrl_plan_built answered str 'no', not a Problem" in outcome.err
+
+
+SECRET = "hf_Xy0123456789"
+
+
+@pytest.mark.parametrize("form", ["text", "json", "yaml"])
+@pytest.mark.parametrize("verb", ["check", "check --manifests-only", "check --explain", "run --dry-run"])
+@pytest.mark.parametrize(
+    "way",
+    [
+        "infra.launch.env.HF_TOKEN=" + SECRET,
+        "infra.launch.env={HF_TOKEN: " + SECRET + "}",
+        "infra.launch.env.HF_TOKEN=${oc.env:MY_TOKEN}",
+        "infra.launch.entrypoint='HF_TOKEN=" + SECRET + " python x.py --config recipe.yaml'",
+    ],
+)
+def test_a_literal_secret_is_refused_and_never_printed(verb: str, form: str, way: str, project: Project) -> None:
+    words = [*verb.split(), "recipe.yaml", "--infra", "infra.yaml", "-v", "-o", form, way]
+    outcome = project.run(words, env={"MY_TOKEN": SECRET})
+    assert outcome.exit == 2, outcome
+    assert SECRET not in outcome.out + outcome.err
+
+
+def test_a_secret_in_a_file_is_refused_by_its_line(project: Project) -> None:
+    project.write("infra.yaml", INFRA.replace("SURE: y", f"WANDB_API_KEY: {SECRET}"))
+    outcome = project.run(CHECK)
+    assert outcome.exit == 2
+    assert "infra.yaml:7:" in outcome.err
+    assert "secretKeyRef" in outcome.err
+    assert SECRET not in outcome.err

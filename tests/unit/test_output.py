@@ -155,10 +155,16 @@ def test_secrets_of_the_environment_are_never_printed(capsysbinary: pytest.Captu
     ("text", "shown"),
     [
         ("export HF_TOKEN=hf_abc; python", "export HF_TOKEN=***; python"),
-        ('WANDB_API_KEY: "x y"', "WANDB_API_KEY: ***"),
+        ('WANDB_API_KEY: "x y"', 'WANDB_API_KEY: "***"'),
         ("HF_TOKEN=$HF_TOKEN", "HF_TOKEN=$HF_TOKEN"),
         ('HF_TOKEN="$OTHER"', 'HF_TOKEN="$OTHER"'),
         ("MAX_TOKEN=4096", "MAX_TOKEN=4096"),
+        ("a: 1\n  HF_TOKEN: abc\nb: 2", "a: 1\n  HF_TOKEN: ***\nb: 2"),
+        ('  "HF_TOKEN": "abc",', '  "HF_TOKEN": "***",'),
+        (
+            "error: launch.env.HF_TOKEN: the value would be visible",
+            "error: launch.env.HF_TOKEN: the value would be visible",
+        ),
         ("tokenizer: abc", "tokenizer: abc"),
     ],
 )

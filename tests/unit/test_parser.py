@@ -128,7 +128,7 @@ def test_words_that_are_no_overrides(word: str) -> None:
 
 
 def test_a_second_recipe_is_refused() -> None:
-    with pytest.raises(UsageError, match='unrecognized argument "b": the recipe is "r.yaml"'):
+    with pytest.raises(UsageError, match=r'unrecognized argument "b": the recipe is "r.yaml"'):
         recipe_and_overrides(["r.yaml", "a=1", "b"], "kubectl nrl run")
     assert recipe_and_overrides(["a=1"], "p") == (None, ["a=1"])
 
