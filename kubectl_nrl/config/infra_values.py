@@ -19,6 +19,8 @@ from .suggest import nearest
 #: What only a shell writes: `${X:-x}`, `${X:0:3}`, `${X%.y}`, `${a[@]}`, `${#a}`, `${!a}`, `${1}`.
 _SHELL_ONLY = re.compile(r"\$\{(?:\w+:[-=?+\s\d]|\w+[#%/^,@+=?!]|\w+\[[@*]\]|[#!@*?]|\d+\})")
 _SIMPLE = re.compile(r"\$\{([A-Za-z_]\w*)\}", re.ASCII)
+#: Problems after which no more are looked for: a person reads the first ones.
+MAX_PROBLEMS = 100
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
@@ -45,7 +47,9 @@ class InfraValues:
             return node.with_value(value)
         if node.is_list:
             return node.with_value([self._walk((*path, at), child) for at, child in enumerate(node.value)])
-        return self._scalar(path, node) if is_live(node) else node
+        if not is_live(node) or len(self.problems) > MAX_PROBLEMS:
+            return node
+        return self._scalar(path, node)
 
     def _scalar(self, path: tuple[Key, ...], node: Node) -> Node:
         try:
@@ -62,7 +66,7 @@ class InfraValues:
         """One problem for each wrong `${...}` of the text; its own words when no piece alone is wrong."""
         before = len(self.problems)
         for piece in pieces.split(node.value):
-            if not piece.live:
+            if not piece.live or len(self.problems) > MAX_PROBLEMS:
                 continue
             nth = node.value.count(piece.text, 0, piece.at)
             try:

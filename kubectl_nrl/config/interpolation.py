@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import pieces
 from .nodes import MISSING, Key, Node, dotted, from_plain, list_index, to_plain
@@ -21,6 +21,8 @@ MAX_TEXT = 1 << 20
 MAX_NODES = 200_000
 #: Characters inside one `${...}`; OmegaConf's parser takes microseconds for each.
 MAX_PIECE = 4096
+#: Interpolations handed to that parser; a tenth of a millisecond each.
+MAX_PARSED = 10_000
 
 _KEY = re.compile(r"\$\{\s*(\.*[A-Za-z_][\w-]*(?:\.[\w-]+)*)\s*\}", re.ASCII)
 _SIMPLE_CALL = re.compile(r"\$\{(user|oc\.env):\s*([A-Za-z_]\w*)?\s*\}", re.ASCII)
@@ -36,6 +38,14 @@ class Unresolved(Exception):
         self.name = name
 
 
+class _Measured(NamedTuple):
+    """A resolved tree, the number of values in it, and its levels."""
+
+    node: Node
+    size: int
+    depth: int
+
+
 def is_live(node: Node) -> bool:
     """Whether a value holds `${` (escaped or not), so that it needs evaluation."""
     return isinstance(node.value, str) and "${" in node.value
@@ -48,10 +58,10 @@ class Resolver:
         self.root = root
         self.outer = Resolver(outer, env, user) if outer is not None else None
         self._functions = functions(env, user)
-        self._values: dict[tuple[Key, ...], Node] = {}
-        self._sizes: dict[tuple[Key, ...], int] = {}
+        self._values: dict[tuple[Key, ...], _Measured] = {}
         self._failed: dict[tuple[Key, ...], Unresolved] = {}
         self._open: list[tuple[Key, ...]] = []
+        self._parsed = 0
 
     def find(self, path: tuple[Key, ...]) -> tuple[tuple[Key, ...], Node] | None:
         """The place and node `path` leads to, following interpolations on the way; None when it leads nowhere.
@@ -69,34 +79,34 @@ class Resolver:
     def resolved(self, path: tuple[Key, ...], node: Node) -> Node:
         """The tree below a place, without interpolations. Raises Unresolved."""
         try:
-            return self._sized(path, node)[0]
+            return self._measured(path, node).node
         except RecursionError:
             raise Unresolved("too many references in a row", "cycle") from None
 
-    def _sized(self, path: tuple[Key, ...], node: Node) -> tuple[Node, int]:
-        """The resolved tree and how many values it has when it is written out."""
+    def _measured(self, path: tuple[Key, ...], node: Node) -> _Measured:
+        """The resolved tree at a place, and its size when it is written out."""
         if path in self._values:
-            return self._values[path], self._sizes[path]
+            return self._values[path]
         place, target = self._follow(path, node)
         if place != path:
-            source, size = self._sized(place, target)
-            value = Node(source.value, node.origin, source.text, source.style, source.written_keys)
+            source = self._measured(place, target)
+            own = Node(source.node.value, node.origin, source.node.text, source.node.style, source.node.written_keys)
+            result = _Measured(own, source.size, source.depth)
         elif target.is_scalar:
-            value, size = target, 1
+            result = self._values.get(path) or _Measured(target, 1, 0)
         else:
             with _Open(self, path):
-                value, size = self._container(path, target)
-        self._values[path], self._sizes[path] = value, size
-        return value, size
+                result = self._container(path, target)
+        self._values[path] = result
+        return result
 
-    def _container(self, path: tuple[Key, ...], node: Node) -> tuple[Node, int]:
-        built = [(key, self._sized((*path, key), child)) for key, child in node.children()]
-        size = 1 + sum(size for _, (_, size) in built)
-        if size > MAX_NODES:
-            raise Unresolved(f"the references in it expand to more than {MAX_NODES} values", "size")
-        if node.is_map:
-            return Node({key: child for key, (child, _) in built}, node.origin, written_keys=node.written_keys), size
-        return Node([child for _, (child, _) in built], node.origin), size
+    def _container(self, path: tuple[Key, ...], node: Node) -> _Measured:
+        built = [(key, self._measured((*path, key), child)) for key, child in node.children()]
+        nodes = {key: child.node for key, child in built}
+        value = nodes if node.is_map else list(nodes.values())
+        size = 1 + sum(child.size for _, child in built)
+        depth = 1 + max((child.depth for _, child in built), default=0)
+        return _bounded(_Measured(Node(value, node.origin, written_keys=node.written_keys), size, depth))
 
     def _follow(self, path: tuple[Key, ...], node: Node) -> tuple[tuple[Key, ...], Node]:
         """The place and node behind a value that is one reference; a computed value in its own place; else the node itself.
@@ -106,7 +116,7 @@ class Resolver:
         if not is_live(node):
             return path, node
         if path in self._values:
-            return path, self._values[path]
+            return path, self._values[path].node
         if path in self._failed:
             raise self._failed[path]
         try:
@@ -120,12 +130,9 @@ class Resolver:
             reference = _KEY.fullmatch(node.value)
             if reference and not (self.outer and self._only_outside(reference[1])):
                 return self._target(reference[1], path)
-            result = _computed(self.text(node.value, path), node)
-        size = _size(result)
-        if size > MAX_NODES or (isinstance(result.value, str) and len(result.value) > MAX_TEXT):
-            raise Unresolved("the computed value is too large", "size")
-        self._values[path], self._sizes[path] = result, size
-        return path, result
+            result = _bounded(_measure(_computed(self.text(node.value, path), node)))
+        self._values[path] = result
+        return path, result.node
 
     def _only_outside(self, key: str) -> bool:
         return not key.startswith(".") and self._absolute(key) is None
@@ -236,6 +243,9 @@ class Resolver:
         """One interpolation read and evaluated by OmegaConf's own grammar. Raises Unresolved."""
         if len(text) > MAX_PIECE:
             raise Unresolved(f"longer than {MAX_PIECE} characters", "syntax")
+        self._parsed += 1
+        if self._parsed > MAX_PARSED:
+            raise Unresolved(f"more than {MAX_PARSED} interpolations to compute", "size")
         import warnings
 
         from omegaconf.errors import OmegaConfBaseException
@@ -285,8 +295,22 @@ def _computed(value: Any, node: Node) -> Node:
     return result
 
 
-def _size(node: Node) -> int:
-    return 1 + sum(_size(child) for _, child in node.children())
+def _measure(node: Node) -> _Measured:
+    """A computed tree with its size."""
+    below = [_measure(child) for _, child in node.children()]
+    depth = 1 + max((child.depth for child in below), default=0) if not node.is_scalar else 0
+    return _Measured(node, 1 + sum(child.size for child in below), depth)
+
+
+def _bounded(measured: _Measured) -> _Measured:
+    """The same, when it is of a size that can be handled. Raises Unresolved."""
+    if measured.size > MAX_NODES:
+        raise Unresolved(f"the references in it expand to more than {MAX_NODES} values", "size")
+    if measured.depth > MAX_CHAIN:
+        raise Unresolved(f"the references in it expand to more than {MAX_CHAIN} levels", "size")
+    if isinstance(measured.node.value, str) and len(measured.node.value) > MAX_TEXT:
+        raise Unresolved(f"the text becomes longer than {MAX_TEXT} characters", "size")
+    return measured
 
 
 def _as_index(node: Node, key: Key) -> Key:

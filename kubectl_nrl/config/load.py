@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path as FilePath
 
 from ..api import User
@@ -15,7 +16,7 @@ from ..errors import ConfigError, Problem
 from . import credentials, overrides
 from .compose import Composer
 from .entrypoint import rewrite
-from .infra_values import InfraValues, locate
+from .infra_values import MAX_PROBLEMS, InfraValues, locate
 from .interpolation import Resolver, Unresolved
 from .merge import lay_file
 from .model import Config, Trees
@@ -177,9 +178,7 @@ class _Loading:
     def _forced(self, recipe: Node, override: Override) -> Node:
         if override.kind != "add":
             return recipe
-        return overrides.apply(
-            recipe, Override("force", override.keys, override.value, override.given, override.text, override.origin)
-        )
+        return overrides.apply(recipe, replace(override, kind="force"))
 
     def _file_name(self, text: str) -> str:
         """A `defaults:` entry with its `${...}` resolved; only resolvers have values there."""
@@ -194,7 +193,15 @@ class _Loading:
             self.problems.append(warning)
         self.problems[:] = dict.fromkeys(self.problems)
         if any(problem.severity == "error" for problem in self.problems):
-            raise ConfigError(self.problems)
+            raise ConfigError(_readable(self.problems))
+
+
+def _readable(problems: list[Problem]) -> list[Problem]:
+    """As many problems as a person reads, errors first when there are more."""
+    if len(problems) <= MAX_PROBLEMS:
+        return problems
+    first = sorted(problems, key=lambda problem: problem.severity != "error")[:MAX_PROBLEMS]
+    return [*first, Problem(f"{len(problems) - MAX_PROBLEMS} more problems are not shown", severity="note")]
 
 
 def defaults_file(env: Mapping[str, str]) -> str | None:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ..errors import Origin, Problem
 from .credentials import shown
+from .interpolation import is_live
 from .nodes import MISSING, Key, Node, dotted, from_plain, kind_of, list_index, scalar_text, to_plain, with_text_keys
 from .suggest import nearest
 
@@ -20,6 +21,8 @@ from .suggest import nearest
 MAX_LENGTH = 4096
 #: Brackets inside one another: deeper ones overflow Hydra's parser.
 MAX_DEPTH = 25
+#: Parts of one key: a tree must stay shallow enough to walk.
+MAX_KEYS = 40
 
 Kind = Literal["change", "add", "force", "delete"]
 
@@ -36,10 +39,15 @@ class Override:
     given: bool
     text: str
     origin: Origin
+    prefix: str = ""
 
     @property
     def key(self) -> str:
-        return ".".join(self.keys)
+        return self.named(self.keys)
+
+    def named(self, path: Sequence[Key]) -> str:
+        """A path below the override's tree as it is typed on a command line."""
+        return self.prefix + dotted(path)
 
     @property
     def node(self) -> Node:
@@ -53,7 +61,7 @@ class Override:
     def below(self, prefix: str) -> Override:
         """The same override with the first key, `prefix`, taken off."""
         assert self.keys[0] == prefix
-        return Override(self.kind, self.keys[1:], self.value, self.given, self.text, self.origin)
+        return replace(self, keys=self.keys[1:], prefix=f"{prefix}.")
 
 
 class Refused(Exception):
@@ -106,15 +114,18 @@ def _parse(text: str, origin: Origin) -> Override:
         raise Refused(
             f'"{found.get_key_element()}" names a Hydra config group; recipes have none', "separate keys by dots"
         )
-    if not key or any(not part for part in key.split(".")):
+    keys = tuple(key.split("."))
+    if not all(keys):
         raise Refused("an override without a key")
+    if len(keys) > MAX_KEYS:
+        raise Refused(f"a key of {len(keys)} parts; {MAX_KEYS} are the limit")
     kind: Kind = (
         "delete" if found.is_delete() else "add" if found.is_add() else "force" if found.is_force_add() else "change"
     )
     value = found.value()
     if not _keys_are_sound(value):
         raise Refused("a mapping's key must be text or a number")
-    return Override(kind, tuple(key.split(".")), value, "=" in text, text, origin)
+    return Override(kind, keys, value, "=" in text, text, origin)
 
 
 def _keys_are_sound(value: Any) -> bool:
@@ -173,7 +184,7 @@ def key_of(text: str) -> str:
 def apply(root: Node, override: Override, *, free: bool = False) -> Node:
     """The tree with an override applied. `free`: absent keys need no `+` (infra files are judged by their schema). Raises Refused."""
     if free and override.kind == "change":
-        override = Override("force", override.keys, override.value, override.given, override.text, override.origin)
+        override = replace(override, kind="force")
     value = with_text_keys(override.node) if free else override.node
     if override.kind == "delete":
         return _delete(root, override)
@@ -195,22 +206,26 @@ def _put(node: Node, keys: Sequence[str], value: Node, done: tuple[Key, ...], ov
     """`node` with `value` at `keys` below it; maps merge, and only `+` and `++` make new keys."""
     force = override.kind != "change"
     if not keys:
-        return _lay(node, value, done, force)
+        return _lay(node, value, done, override)
     key, rest = keys[0], keys[1:]
     if node.is_list:
         index = list_index(node.value, key)
         if index is None:
             length = len(node.value)
             raise Refused(
-                f'"{dotted(done)}" is a list of {length}, and has no element {key}', "write the whole list: [a,b]"
+                f'"{override.named(done)}" is a list of {length}, and has no element {key}',
+                "write the whole list: [a,b]",
             )
         items = list(node.value)
         items[index] = _put(items[index], rest, value, (*done, key), override)
         return node.with_value(items)
     if not node.is_map:
+        if is_live(node):
+            # Hydra would put a mapping with this one key in the reference's place, and what it brought would be gone.
+            raise Refused(f'"{override.named(done)}" is the reference {node.value}', "override the key it refers to")
         if not force:
             raise Refused(
-                f'"{dotted(done)}" is {kind_of(node)}, and has no key "{key}"',
+                f'"{override.named(done)}" is {kind_of(node)}, and has no key "{key}"',
                 f"to replace it by a mapping: ++{shown(override.text)}",
             )
         node = Node({}, override.origin)
@@ -225,28 +240,28 @@ def _put(node: Node, keys: Sequence[str], value: Node, done: tuple[Key, ...], ov
     return node.with_value({**node.value, key: new})
 
 
-def _lay(node: Node, value: Node, path: tuple[Key, ...], force: bool) -> Node:
+def _lay(node: Node, value: Node, path: tuple[Key, ...], override: Override) -> Node:
     """A value in the place of another: mappings merge into existing keys (any key with force), all else replaces."""
     if (node.is_map and value.is_list) or (node.is_list and value.is_map):
-        raise Refused(f'"{dotted(path)}" is {kind_of(node)}, and cannot become {kind_of(value)}')
+        raise Refused(f'"{override.named(path)}" is {kind_of(node)}, and cannot become {kind_of(value)}')
     if not (node.is_map and value.is_map):
         return value
     merged = dict(node.value)
     for key, child in value.value.items():
         if key in merged:
-            merged[key] = _lay(merged[key], child, (*path, key), force)
-        elif force:
+            merged[key] = _lay(merged[key], child, (*path, key), override)
+        elif override.kind != "change":
             merged[key] = child
         else:
             close = nearest(str(key), [str(k) for k in merged])
             hint = f"did you mean {close}?" if close else "a new key needs a plus before the override"
-            raise Refused(f'"{dotted(path)}" has no key "{key}"', hint)
+            raise Refused(f'"{override.named(path)}" has no key "{key}"', hint)
     return node.with_value(merged)
 
 
 def _unknown(node: Node, key: str, done: tuple[Key, ...], override: Override) -> Refused:
     """A plain override of a key that is not there: the nearest real one, and how to add a new one."""
-    where = f'"{dotted(done)}" has' if done else "the recipe has"
+    where = f'"{override.named(done)}" has' if done else "the recipe has"
     close = nearest(key, [str(k) for k in node.value])
     meant = f"did you mean {dotted((*done, close))}? " if close else ""
     return Refused(f'{where} no key "{key}"', f"{meant}to add a new key: +{shown(override.text)}")
@@ -272,7 +287,7 @@ def _nothing_to_delete(root: Node, override: Override) -> Refused:
             break
         parent = below
     close = nearest(override.keys[len(done)], [str(key) for key, _ in parent.children()]) if parent.is_map else None
-    hint = f"did you mean ~{dotted([*done, close])}?" if close else ""
+    hint = f"did you mean ~{override.named([*done, close])}?" if close else ""
     return Refused(f'there is no "{override.key}" to delete', hint)
 
 

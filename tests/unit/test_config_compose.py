@@ -181,3 +181,22 @@ def test_any_two_trees_merge_as_omegaconf_merges_them(base: dict[str, Any], over
     except TypeError:
         expected = "refused"
     assert ("refused" if problems else found) == expected
+
+
+@pytest.mark.parametrize(
+    ("base", "over"),
+    [
+        ({"b": {"x": 1}, "a": "${b}"}, {"a": {"y": 2}}),
+        ({"b": {"x": 1}, "a": "${b}"}, {"b": {"x": 5}, "a": {"y": 2}}),
+        ({"b": {"x": 1}, "a": "${b}"}, {"a": "${other}"}),
+        ({"a": "${nope}"}, {"a": {"y": 2}}),
+        ({"b": 3, "a": "${b}"}, {"a": {"y": 2}}),
+        ({"l": {"m": {"x": 1}, "a": "${.m}"}}, {"l": {"a": {"y": 2}}}),
+        ({"l": [1], "a": "${l}"}, {"a": [2]}),
+    ],
+)
+def test_a_mapping_over_a_reference_keeps_what_it_refers_to(base: dict[str, Any], over: dict[str, Any]) -> None:
+    from omegaconf import OmegaConf
+
+    found = to_plain(merge(from_plain(base, None), from_plain(over, None), []))
+    assert found == OmegaConf.to_container(OmegaConf.merge(base, over))

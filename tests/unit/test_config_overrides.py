@@ -215,7 +215,7 @@ def test_infra_overrides_reach_list_elements_and_delete(files: ConfigFiles) -> N
 
 def test_deleting_an_absent_infra_key_names_the_nearest(files: ConfigFiles) -> None:
     files.write({"i.yaml": "image: x\n"})
-    assert files.only_problem("~infra.imag").hint == "did you mean ~image?"
+    assert files.only_problem("~infra.imag").hint == "did you mean ~infra.image?"
 
 
 @pytest.mark.parametrize("text", ["infra=x", "~infra", "infra=[1]"])
@@ -272,3 +272,15 @@ def test_no_override_text_raises_anything_but_a_config_error(
 
 def test_an_override_may_not_hold_null_as_a_key(files: ConfigFiles) -> None:
     assert "key" in files.only_problem("+x={null: 1}").message
+
+
+def test_a_key_below_a_reference_is_refused_and_nothing_is_lost(files: ConfigFiles) -> None:
+    """Hydra would replace the reference by a mapping of the one key."""
+    files.write({"i.yaml": "_p: {a: 1}\nplacement: ${_p}\n"})
+    problem = files.only_problem("infra.placement.b=2")
+    assert problem.message == '"infra.placement" is the reference ${_p}'
+    assert problem.hint == "override the key it refers to"
+
+
+def test_a_key_of_very_many_parts_is_refused(files: ConfigFiles) -> None:
+    assert "parts" in files.only_problem("+" + "a." * 1000 + "b=1").message
