@@ -17,6 +17,7 @@ from .planning import add_plan_arguments, load_plan, refuse
 from .session import Session
 
 if TYPE_CHECKING:
+    from ..config import Config
     from ..output import Result
 
 EXAMPLES = """
@@ -46,7 +47,7 @@ def handle(args: argparse.Namespace, session: Session) -> ExitCode:
     if args.schema:
         _deliver(_schema(session, form), file, session)
         return ExitCode.OK
-    _, plan = load_plan(args, session)
+    config, plan = load_plan(args, session)
     refuse(plan.problems)
     session.output.problems(plan.problems)
     if args.manifests_only:
@@ -56,10 +57,16 @@ def handle(args: argparse.Namespace, session: Session) -> ExitCode:
     else:
         from .check_screen import Checked
 
-        result: Result = Checked(plan, explain=args.explain)
+        result: Result = Checked(plan, args.explain, _queue(config))
         text = render(result, form)
     _deliver(text, file, session)
     return ExitCode.OK
+
+
+def _queue(config: Config) -> str | None:
+    scheduler = config.infra.get("scheduler")
+    queue = scheduler.get("queue") if isinstance(scheduler, Mapping) else None
+    return str(queue) if queue else None
 
 
 def _form(args: argparse.Namespace, file: Path | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from ..output import problem_data
 if TYPE_CHECKING:
     from ..facts import ClusterFacts
     from ..plan import Plan
-    from ..plan.model import Lifetime, PlannedObject, RolePlan
+    from ..plan.model import GroupPlan, Lifetime, PlannedObject, RolePlan
 
 _NOTES = {
     "flag": "from -n",
@@ -28,6 +28,7 @@ class Checked:
 
     plan: Plan
     explain: bool = False
+    queue: str | None = None
     schema = "check"
 
     def text(self) -> str:
@@ -37,7 +38,7 @@ class Checked:
             *_rows(
                 ("namespace", f"{plan.namespace} ({_NOTES.get(plan.namespace_from, plan.namespace_from)})"),
                 ("profile", plan.profile or "none"),
-                ("scheduler", plan.scheduler),
+                ("scheduler", f"{plan.scheduler}, queue {self.queue}" if self.queue else plan.scheduler),
                 ("dra", ", ".join(plan.dra) or "none"),
             ),
             *(line for role in plan.roles for line in _role_lines(role)),
@@ -66,6 +67,7 @@ class Checked:
             "infra": plan.infra_path,
             "profile": plan.profile,
             "scheduler": plan.scheduler,
+            "queue": self.queue,
             "dra": list(plan.dra),
             "roles": [_role_data(role) for role in plan.roles],
             "pods": sum(role.pods for role in plan.roles),
@@ -184,10 +186,22 @@ def _role_lines(role: RolePlan) -> Iterator[str]:
     gpus = f"{role.gpus} GPU{'' if role.gpus == 1 else 's'}" if role.gpus else "no GPUs"
     yield f"  {role.name:<10} {role.cluster}: {role.pods} pod{'' if role.pods == 1 else 's'}, {gpus}"
     yield f"    head     1 x {_gpus(role.head_gpus)}, {role.head_image}"
-    for group in role.groups:
-        yield f"    workers  {group.replicas} x {_gpus(group.gpus)}, {group.image} ({group.name})"
+    for groups in _segments(role.groups):
+        many = f"{len(groups)} segments of " if len(groups) > 1 else ""
+        names = " to ".join(dict.fromkeys((groups[0].name, groups[-1].name)))
+        yield f"    workers  {many}{groups[0].replicas} x {_gpus(groups[0].gpus)}, {groups[0].image} ({names})"
     if role.claims:
         yield f"    claims   {', '.join(role.claims)}"
+
+
+def _segments(groups: Sequence[GroupPlan]) -> list[list[GroupPlan]]:
+    """Groups that are segments of one and equal but for their names stand together; a screen has no room for 16 of them."""
+    found: dict[tuple[str, int, int, str], list[GroupPlan]] = {}
+    for group in groups:
+        stem, segment, number = group.name.rpartition("-segment-")
+        name = stem if segment and number.isdigit() else group.name
+        found.setdefault((name, group.replicas, group.gpus, group.image), []).append(group)
+    return list(found.values())
 
 
 def _role_data(role: RolePlan) -> dict[str, Any]:

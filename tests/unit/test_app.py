@@ -253,6 +253,14 @@ def test_check_never_imports_a_cluster_client(flags: str, project: Project) -> N
     assert ("omegaconf" in modules) is ("=" in flags)
 
 
+def test_a_dry_run_never_imports_a_cluster_client(project: Project) -> None:
+    project.write("r.yaml", "cluster: {num_nodes: 1, gpus_per_node: 4}\n")
+    launch = "{codeSource: image, codePath: /x, entrypoint: python x.py --config r.yaml}"
+    project.write("i.yaml", f"profile: generic\nimage: reg.example/x:1\nlaunch: {launch}\n")
+    modules = imported(project, *["run", "r.yaml", "--infra", "i.yaml", "--dry-run"])
+    assert not modules & {"kubernetes", "ray", "rich", "jsonschema", "hydra", "omegaconf"}
+
+
 def entry(*words: str, env: dict[str, str] | None = None, **how: object) -> subprocess.Popen[bytes]:
     code = "from kubectl_nrl.app import entry; entry()"
     return subprocess.Popen([sys.executable, "-c", code, *words], env={**os.environ, **(env or {})}, **how)  # type: ignore[call-overload, no-any-return]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import jsonschema
@@ -38,7 +39,7 @@ def test_the_screen_says_what_will_run(project: Project) -> None:
     for words in (
         "RayJob rl-user-recipe-",
         "namespace  default (nothing names another)",
-        "scheduler  kai",
+        "scheduler  kai, queue rl",
         "dra        computedomain, roce",
         "3 pods, 8 GPUs",
         "workers  2 x 4 GPUs, reg.example/nemo-rl:v1",
@@ -74,6 +75,13 @@ def test_overrides_reach_both_files(project: Project) -> None:
     data = project.run(CHECK + " cluster.num_nodes=4 infra.namespace=team infra.scheduler.queue=x").ok().out
     assert "4 x 4 GPUs" in data
     assert "namespace  team (from the infra file)" in data
+
+
+def test_segments_stand_in_one_line(project: Project) -> None:
+    project.write("infra.yaml", INFRA + "kuberay: {training: {segmentSize: 2}}\n")
+    out = project.run(CHECK + " cluster.num_nodes=8").ok().out
+    assert re.search(r"workers  4 segments of 2 x 4 GPUs, \S+ \(worker-segment-0 to worker-segment-3\)", out)
+    assert "9 pods, 32 GPUs" in out
 
 
 def test_manifests_are_what_kubernetes_reads(project: Project) -> None:
