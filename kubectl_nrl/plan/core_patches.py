@@ -8,7 +8,7 @@ from typing import Any
 from .. import labels
 from ..api import Context, RunInfo
 from ..errors import Problem
-from ..manifests.merge import Layered
+from ..manifests.merge import FieldPath, Layered
 from ..manifests.names import label_value
 from .drafts import Drafts
 from .ranks import Rank
@@ -22,7 +22,7 @@ def apply(drafts: Drafts, ctx: Context, problems: list[Problem]) -> None:
         documents += [(("workerGroupSpecs", i), draft.groups[g.name]) for i, g in enumerate(draft.role.groups)]
         for path, group in documents:
             for template, who in _pod_layers(ctx):
-                group.merge({"template": template}, Rank.SECTION, who)
+                group.merge({"template": _unbeaten(template, group, ("template",))}, Rank.SECTION, who)
             _image(group, ctx, ("kuberay", role, "spec", *path), problems)
             group.merge({"template": {"metadata": {"labels": pod_labels(ctx, role)}}}, Rank.FORCED, "kubectl nrl")
     for name, layered in drafts.deployments.items():
@@ -76,6 +76,18 @@ def _pod_layers(ctx: Context) -> Iterator[tuple[dict[str, Any], str]]:
             yield {"metadata": {key: _texts(ctx.get(key))}}, _written(ctx, key)
 
 
+def _unbeaten(layer: Mapping[str, Any], layered: Layered, at: FieldPath) -> dict[str, Any]:
+    """The layer without the single values that the specs, merged before it, set: a spec beats a common key."""
+    kept: dict[str, Any] = {}
+    for key, value in layer.items():
+        source = layered.sources.get((*at, key))
+        if isinstance(value, Mapping):
+            kept[key] = _unbeaten(value, layered, (*at, key))
+        elif isinstance(value, list) or source is None or source.rank <= Rank.SECTION:
+            kept[key] = value
+    return kept
+
+
 def _written(ctx: Context, *path: str | int) -> str:
     where = origin(ctx.config, *path)
     return where.short if where else "infra"
@@ -105,7 +117,8 @@ def _image(group: Layered, ctx: Context, path: tuple[str | int, ...], problems: 
 def _deployment(name: str, layered: Layered, ctx: Context) -> None:
     """Deployments take the image only where a container has none, and every pull secret, service account, label."""
     for template, who in _pod_layers(ctx):
-        layered.merge({"spec": {"template": template}}, Rank.SECTION, who)
+        kept = _unbeaten(template, layered, ("spec", "template"))
+        layered.merge({"spec": {"template": kept}}, Rank.SECTION, who)
     containers = (((layered.value.get("spec") or {}).get("template") or {}).get("spec") or {}).get("containers") or []
     bare = [{"name": c.get("name"), "image": str(ctx.get("image"))} for c in containers if not c.get("image")]
     if bare and ctx.get("image"):

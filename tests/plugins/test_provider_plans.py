@@ -141,6 +141,23 @@ def test_what_the_user_wrote_beats_profile_and_sections(plan) -> None:
     assert limits == {"nvidia.com/gpu": 4, "cpu": "100", "memory": "900Gi"}
 
 
+def test_a_spec_beats_the_common_keys_of_pods(plan) -> None:
+    training = HAND_WRITTEN["kuberay"]["training"]
+    head = training["spec"]["headGroupSpec"]["template"]["spec"]
+    own = {
+        "metadata": {"labels": {"team": "spec"}},
+        "spec": {**head, "serviceAccountName": "spec", "imagePullSecrets": [{"name": "a"}]},
+    }
+    spec = {**training["spec"], "headGroupSpec": {"template": own}}
+    common = {"serviceAccount": "common", "labels": {"team": "common", "all": "x"}, "imagePullSecrets": ["b"]}
+    made = cluster_of(plan({**HAND_WRITTEN, **common, "kuberay": {"training": {**training, "spec": spec}}}))
+    head, worker = made["headGroupSpec"]["template"], made["workerGroupSpecs"][0]["template"]
+    assert (head["spec"]["serviceAccountName"], worker["spec"]["serviceAccountName"]) == ("spec", "common")
+    assert (head["metadata"]["labels"]["team"], worker["metadata"]["labels"]["team"]) == ("spec", "common")
+    assert head["metadata"]["labels"]["all"] == "x"
+    assert head["spec"]["imagePullSecrets"] == [{"name": "a"}, {"name": "b"}]
+
+
 def test_cpu_workers_of_any_cluster(plan, tmp_path: Path, manager: Manager) -> None:
     (tmp_path / "r.yaml").write_text("cluster: {num_nodes: 2, gpus_per_node: 0}\n")
     launch = {"codeSource": "image", "codePath": "/app", "entrypoint": "python run.py --config r.yaml"}
