@@ -74,6 +74,8 @@ def create_missing(state: State, *directories: Path) -> None:
 
 
 def _etcd(state: State) -> None:
+    if processes.running(state, "etcd"):
+        return  # never replaced while it runs: the data of one version are not for another
     client, peer = state.port("etcd"), state.port("etcd-peer")
     urls = {
         "listen-client-urls": f"http://127.0.0.1:{client}",
@@ -84,9 +86,7 @@ def _etcd(state: State) -> None:
         "data-dir": str(state.dir("etcd")),
     }
     flags = [f"--{name}={value}" for name, value in urls.items()]
-    processes.start(
-        state, "etcd", [versions.API_PACKAGES["etcd-server"], "--unsafe-no-fsync", "--log-level=warn", *flags]
-    )
+    processes.start(state, "etcd", [go_builds.etcd(), "--unsafe-no-fsync", "--log-level=warn", *flags])
 
 
 def _apiserver(state: State) -> None:

@@ -1,23 +1,24 @@
 """Fake nodes by kwok: pods go to Running and Ready at once and run nothing, so a fleet costs no memory.
 
-The pods' addresses are made local to this machine: whatever is sent to a fake pod must not leave through the default
-route, and a test may listen on a pod's address and be its Ray.
+The pods' addresses are made local to this machine: what is sent to a fake pod must not leave by the default route, and
+fake_ray.py can answer there as the pod's Ray. kwok plays the kubelet for port-forwards.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
 
-from . import certificates, control_plane, go_builds, packages, processes, versions
+from . import certificates, control_plane, fake_ray, go_builds, packages, processes, versions
 from .cache import locked
 from .errors import CannotRunHere, checked
-from .state import State
+from .state import CHECKOUT, State
 
 NODES = 4
 
@@ -48,15 +49,21 @@ def up(state: State) -> None:
     """Start kwok and make a few nodes; tests add their own with `fake_node`."""
     kubeconfig = certificates.kubeconfig(state, "kwok", "system:masters", server_url=control_plane.server_url(state))
     port = state.port("kwok")
+    cert, key = certificates.server(state, "kwok-kubelet", ["127.0.0.1"])
     flags = [
         f"--kubeconfig={kubeconfig}",
+        f"--config={state.write('kwok.json', json.dumps(_forwards(state)))}",
         "--manage-all-nodes=true",
-        f"--server-address=127.0.0.1:{port}",
         f"--cidr={state.facts()['pod_range']}",
-        "--node-ip=127.0.0.1",  # what asks a fake kubelet for logs is refused here and goes nowhere else
+        f"--server-address=127.0.0.1:{port}",
+        "--node-ip=127.0.0.1",
+        f"--node-port={port}",
+        f"--tls-cert-file={cert}",
+        f"--tls-private-key-file={key}",
     ]
     processes.start(state, "kwok", [go_builds.kwok(), *flags])
     processes.wait_until(state, "kwok", lambda: _healthy(f"http://127.0.0.1:{port}/healthz"))
+    _heads(state)
     nodes = [fake_node(f"fake-{number}") for number in range(NODES)]
     control_plane.kubectl(
         state, "apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": nodes})
@@ -73,6 +80,34 @@ def fake_node(name: str, labels: dict[str, str] | None = None, **extra: str) -> 
         "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, "type": "kwok", **(labels or {})}},
         "status": {"capacity": capacity, "allocatable": capacity},
     }
+
+
+def _forwards(state: State) -> dict[str, object]:
+    """Return kwok's rule that a port-forward to any pod's Ray ports leads to fake_ray.py."""
+    forwards = [
+        {"ports": [port], "target": {"address": "127.0.0.1", "port": state.port(f"fake-ray-{port}")}}
+        for port in (fake_ray.DASHBOARD, fake_ray.AGENT)
+    ]
+    kind = {"apiVersion": "kwok.x-k8s.io/v1alpha1", "kind": "ClusterPortForward"}
+    return {**kind, "metadata": {"name": "ray"}, "spec": {"forwards": forwards}}
+
+
+def _heads(state: State) -> None:
+    cert, key = certificates.client(state, "kwok", "system:masters")
+    # Not sys.executable: whoever brings the cluster up next may be another Python, and must not restart this.
+    python = shutil.which("python3", path=processes.PATH) or sys.executable
+    flags = {
+        "pod-range": state.facts()["pod_range"],
+        "directory": state.dir("fake-ray"),
+        "server": control_plane.server_url(state),
+        "ca": certificates.authority(state),
+        "cert": cert,
+        "key": key,
+    }
+    ports = [state.port(f"fake-ray-{port}") for port in (fake_ray.DASHBOARD, fake_ray.AGENT)]
+    argv = [python, "-m", "cluster.fake_ray", *(f"--{name}={value}" for name, value in flags.items())]
+    processes.start(state, "fake-ray", [*argv, "--forwarded", *ports], env={"PYTHONPATH": str(CHECKOUT / "tests")})
+    processes.wait_until(state, "fake-ray", lambda: _healthy(f"http://127.0.0.1:{ports[0]}/api/version"))
 
 
 def _healthy(url: str) -> bool:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from . import images, kuberay, packages
+from . import images, kuberay, lifecycle, packages
 from .errors import checked
 from .state import CHECKOUT, State, state_for
 
@@ -134,6 +134,25 @@ def node_cluster() -> Iterator[Cluster]:
         cluster = started("node")
     yield cluster
     cluster.close()
+
+
+@pytest.fixture(scope="session")
+def kwok_cluster() -> Iterator[Cluster]:
+    """Real KubeRay over fake nodes, see fake_nodes.py; stopped again unless it was up."""
+    was_up = lifecycle.is_up(state_for("kwok"))
+    cluster = started("kwok")
+    yield cluster
+    cluster.close()
+    if not was_up:
+        stopped(cluster)
+
+
+@pytest.fixture
+def kwok_namespace(kwok_cluster: Cluster) -> Iterator[str]:
+    """A namespace of this test's own on the fake nodes."""
+    name = kwok_cluster.namespace()
+    yield name
+    kwok_cluster.delete_namespace(name)
 
 
 @pytest.fixture

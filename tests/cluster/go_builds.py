@@ -17,6 +17,7 @@ from .errors import CannotRunHere, checked
 
 HERE = Path(__file__).resolve().parent
 KUBERNETES_SOURCE = HERE / "kubernetes"
+ETCD_SOURCE = HERE / "etcd"
 PAUSE_SOURCE = HERE / "pause"
 
 
@@ -35,6 +36,15 @@ def kubernetes() -> Path:
 
     key = f"{versions.KUBERNETES}-{content_key(KUBERNETES_SOURCE, flags)}"
     return cached("kubernetes", key, build, about="8 min on two cores")
+
+
+def etcd() -> Path:
+    """Return etcd's binary, of the version that this Kubernetes is built against."""
+
+    def build(target: Path) -> None:
+        _go(["build", "-trimpath", "-ldflags", "-s -w", "-o", str(target), "."], cwd=ETCD_SOURCE)
+
+    return cached("etcd", f"{versions.ETCD}-{content_key(ETCD_SOURCE)}", build, about="1 min")
 
 
 def kuberay_operator() -> Path:

@@ -71,7 +71,12 @@ def is_up(state: State) -> bool:
 
 def build(depth: str) -> None:
     """Build every cached piece of a depth, so that a later `up` is a warm one."""
-    pieces: list[Callable[[], object]] = [packages.kubectl, go_builds.kubernetes, go_builds.kuberay_crds]
+    pieces: list[Callable[[], object]] = [
+        packages.kubectl,
+        go_builds.etcd,
+        go_builds.kubernetes,
+        go_builds.kuberay_crds,
+    ]
     if depth != "api":
         pieces.append(go_builds.kuberay_operator)
     if depth == "kwok":

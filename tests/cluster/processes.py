@@ -20,6 +20,8 @@ from .cache import say
 from .errors import ClusterError
 from .state import State
 
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
 
 @dataclass(frozen=True)
 class Process:
@@ -87,7 +89,7 @@ def start(state: State, name: str, argv: Iterable[object], env: Mapping[str, str
             stderr=subprocess.STDOUT,
             cwd=state.root,
             env={
-                "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+                "PATH": PATH,
                 "HOME": str(state.root),
                 **(env or {}),
             },

@@ -42,4 +42,6 @@ def test_the_version_that_is_named_is_the_version_that_is_built() -> None:
     assert f"k8s.io/kubernetes v{versions.KUBERNETES}" in modules
     staging = set(re.findall(r"k8s\.io/\S+ => k8s\.io/\S+ (\S+)", modules))
     assert staging == {f"v0.{versions.KUBERNETES.split('.', 1)[1]}"}
+    for module in (go_builds.ETCD_SOURCE, go_builds.KUBERNETES_SOURCE):
+        assert re.search(rf"go.etcd.io/etcd/\S+ v{re.escape(versions.ETCD)}\b", (module / "go.mod").read_text())
     assert images.RAY_IMAGE.endswith(f":{versions.RAY}")

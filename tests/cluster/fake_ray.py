@@ -1,0 +1,203 @@
+"""Ray heads for fake pods: every pod's address answers like a Ray 2.52 dashboard (8265) and its agent (52365).
+
+KubeRay reaches it through the Service and the API server's proxy, a client through a port-forward, as with real pods. What
+is submitted is really run (see fake_ray_jobs.py), and ends with its head pod. Upload, auth and log tailing are not there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import re
+import shutil
+import ssl
+import urllib.request
+import uuid
+from collections.abc import Awaitable, Callable
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from . import versions
+from .fake_ray_jobs import Job
+from .http_framing import Head, has_body, read_head
+
+DASHBOARD, AGENT = 8265, 52365
+Answer = tuple[int, bytes, dict[str, str]]  # status, body, headers
+
+
+class FakeRay:
+    """All heads of one cluster. `heads` are the addresses of the pods that exist now."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._jobs: dict[str, Job] = {}
+        self._running: set[asyncio.Task[None]] = set()
+
+    async def dashboard(self, method: str, path: str, body: bytes, head: str) -> Answer:
+        """Answer one request to the Jobs API."""
+        if path == "/api/version":
+            return _json(
+                200, {"version": "4", "ray_version": versions.RAY, "ray_commit": "fake", "session_name": "fake"}
+            )
+        if path == "/api/jobs/" and method == "POST":
+            return self._submit(json.loads(body), head)
+        if path == "/api/jobs/":
+            return _json(200, [job.details() for job in self._jobs.values()])
+        found = re.fullmatch(r"/api/jobs/([^/]+)(/logs|/stop)?", path)
+        if not found:
+            return _text(404, f"no route {path}")
+        job = self._jobs.get(unquote(found[1]))
+        if job is None:
+            return _text(404, f"Job {unquote(found[1])} does not exist")
+        return await self._about(job, method, found[2])
+
+    async def agent(self, method: str, path: str, byte_range: str) -> Answer:
+        """Answer one request for a log file, with byte ranges as aiohttp serves them."""
+        for job in self._jobs.values():
+            if path == f"/logs/{job.log.name}" and job.log.exists():
+                return _file(job.log.read_bytes(), byte_range)
+        return _text(404, "not found")
+
+    def forget_heads(self, present: set[str]) -> None:
+        """End the jobs whose head pod is gone; with the pod go its memory and its files."""
+        for job in list(self._jobs.values()):
+            if job.head not in present:
+                job.kill()
+                job.log.unlink(missing_ok=True)
+                shutil.rmtree(self._directory / job.submission_id, ignore_errors=True)
+                del self._jobs[job.submission_id]
+
+    def heads(self) -> set[str]:
+        """Return the addresses of heads that hold jobs."""
+        return {job.head for job in self._jobs.values()}
+
+    def _submit(self, request: dict[str, Any], head: str) -> Answer:
+        name = request.get("submission_id") or request.get("job_id") or f"raysubmit_{uuid.uuid4().hex[:16]}"
+        if name in self._jobs:
+            return _text(500, f"Job with submission_id {name} already exists. Please use a different submission_id.")
+        job = Job(
+            name,
+            request["entrypoint"],
+            self._directory,
+            request.get("metadata") or {},
+            request.get("runtime_env") or {},
+            head,
+        )
+        self._jobs[name] = job
+        task = asyncio.get_running_loop().create_task(job.run())
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return _json(200, {"job_id": name, "submission_id": name})
+
+    async def _about(self, job: Job, method: str, what: str | None) -> Answer:
+        if what == "/logs":
+            text = job.log.read_bytes().decode(errors="replace") if job.log.exists() else ""
+            return _json(200, {"logs": text})
+        if what == "/stop" and method == "POST":
+            return _json(200, {"stopped": await job.stop()})
+        if method == "DELETE":
+            if job.end_time is None:
+                return _text(500, f"Attempted to delete job {job.submission_id}, but it is in a non-terminal state.")
+            del self._jobs[job.submission_id]
+            return _json(200, {"deleted": True})
+        return _json(200, job.details())
+
+
+def _json(status: int, value: object) -> Answer:
+    return status, json.dumps(value).encode(), {"Content-Type": "application/json"}
+
+
+def _text(status: int, text: str) -> Answer:
+    return status, text.encode(), {"Content-Type": "text/plain"}
+
+
+def _file(content: bytes, byte_range: str) -> Answer:
+    wanted = re.fullmatch(r"bytes=(\d+)-(\d*)", byte_range)
+    if not wanted:
+        return 200, content, {"Accept-Ranges": "bytes"}
+    first, last = int(wanted[1]), int(wanted[2]) if wanted[2] else len(content) - 1
+    if first >= len(content):
+        return 416, b"", {"Content-Range": f"bytes */{len(content)}"}
+    part = content[first : last + 1]
+    return 206, part, {"Content-Range": f"bytes {first}-{first + len(part) - 1}/{len(content)}"}
+
+
+async def serve(ray: FakeRay, pod_range: str, forwarded: tuple[int, int]) -> None:
+    """Listen on both ports of each pod address, and for port-forwards on two ports of the loopback address."""
+    hosts = [str(address) for address in ip_network(pod_range)]
+    for port, forward, answer in zip((DASHBOARD, AGENT), forwarded, (_dashboard, _agent), strict=True):
+
+        async def client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answer: Any = answer) -> None:
+            await _talk(reader, writer, lambda *request: answer(ray, *request))
+
+        await asyncio.start_server(client, hosts, port)
+        await asyncio.start_server(client, "127.0.0.1", forward)
+
+
+async def _dashboard(ray: FakeRay, request: Head, body: bytes, here: str) -> Answer:
+    return await ray.dashboard(request.words[0], urlsplit(request.words[1]).path, body, here)
+
+
+async def _agent(ray: FakeRay, request: Head, body: bytes, here: str) -> Answer:
+    return await ray.agent(request.words[0], urlsplit(request.words[1]).path, request.get("Range"))
+
+
+async def _talk(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answer: Callable[[Head, bytes, str], Awaitable[Answer]]
+) -> None:
+    here = writer.get_extra_info("sockname")[0]
+    try:
+        while request := await read_head(reader):
+            size = int(request.get("Content-Length") or 0) if has_body(request) else 0
+            status, payload, headers = await answer(request, await reader.readexactly(size), here)
+            pairs = [*headers.items(), ("Content-Length", str(len(payload)))]
+            writer.write(Head(f"HTTP/1.1 {status} -", pairs).encode() + payload)
+            await writer.drain()
+    except (OSError, asyncio.IncompleteReadError):
+        pass  # the client left
+    finally:
+        writer.close()
+
+
+async def follow_pods(ray: FakeRay, server: str, context: ssl.SSLContext) -> None:
+    """Ask for the pods twice a second while there are jobs, and drop the jobs of heads that are gone."""
+
+    def addresses() -> set[str]:
+        url = f"{server}/api/v1/pods?labelSelector=ray.io%2Fnode-type%3Dhead"
+        with urllib.request.urlopen(url, context=context, timeout=5) as answer:
+            pods = json.load(answer)["items"]
+        return {pod["status"].get("podIP", "") for pod in pods}
+
+    while True:
+        await asyncio.sleep(0.5)
+        if ray.heads():
+            try:
+                present = await asyncio.get_running_loop().run_in_executor(None, addresses)
+            except OSError:
+                continue  # the API server is being stopped, or started
+            ray.forget_heads(present)
+
+
+def main() -> None:
+    """Run as a process of the kwok depth."""
+    parser = argparse.ArgumentParser()
+    for flag in ("pod-range", "directory", "server", "ca", "cert", "key"):
+        parser.add_argument(f"--{flag}", required=True)
+    parser.add_argument("--forwarded", required=True, nargs=2, type=int)
+    args = parser.parse_args()
+    context = ssl.create_default_context(cafile=args.ca)
+    context.load_cert_chain(args.cert, args.key)
+    ray = FakeRay(Path(args.directory))
+
+    async def run() -> None:
+        await serve(ray, args.pod_range, tuple(args.forwarded))
+        await follow_pods(ray, args.server, context)
+
+    asyncio.run(run())
+
+
+if __name__ == "__main__":
+    main()

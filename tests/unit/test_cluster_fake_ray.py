@@ -1,0 +1,115 @@
+"""Fake Ray heads answer as Ray does, and run what they are given."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cluster.fake_ray import FakeRay
+
+HEAD = "10.89.0.1"
+Run = Callable[[Callable[[FakeRay], Coroutine[Any, Any, None]]], None]
+
+
+@pytest.fixture
+def ray(tmp_path: Path) -> Run:
+    def run(scenario: Callable[[FakeRay], Coroutine[Any, Any, None]]) -> None:
+        asyncio.run(asyncio.wait_for(scenario(FakeRay(tmp_path)), 20))
+
+    return run
+
+
+async def submit(ray: FakeRay, entrypoint: str, name: str = "a") -> int:
+    request = {"entrypoint": entrypoint, "submission_id": name, "runtime_env": {"env_vars": {"FROM_ENV": "yes"}}}
+    return (await ray.dashboard("POST", "/api/jobs/", json.dumps(request).encode(), HEAD))[0]
+
+
+async def ended(ray: FakeRay, name: str = "a") -> dict[str, Any]:
+    while True:
+        details = json.loads((await ray.dashboard("GET", f"/api/jobs/{name}", b"", HEAD))[1])
+        if details["status"] not in ("PENDING", "RUNNING"):
+            return dict(details)
+        await asyncio.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    ("entrypoint", "status", "code"), [("echo hi", "SUCCEEDED", 0), ("echo hi; exit 3", "FAILED", 3)]
+)
+def test_the_exit_code_is_the_entrypoints(ray: Run, entrypoint: str, status: str, code: int) -> None:
+    async def scenario(ray: FakeRay) -> None:
+        assert await submit(ray, entrypoint) == 200
+        job = await ended(ray)
+        assert (job["status"], job["driver_exit_code"]) == (status, code)
+        assert code == 0 or f"exit code {code}" in job["message"]
+        assert json.loads((await ray.dashboard("GET", "/api/jobs/a/logs", b"", HEAD))[1]) == {"logs": "hi\n"}
+
+    ray(scenario)
+
+
+def test_the_environment_is_rays(ray: Run) -> None:
+    async def scenario(ray: FakeRay) -> None:
+        await submit(ray, "echo $RAY_JOB_SUBMISSION_ID $FROM_ENV")
+        await ended(ray)
+        assert (await ray.agent("GET", "/logs/job-driver-a.log", ""))[1] == b"a yes\n"
+
+    ray(scenario)
+
+
+def test_log_ranges(ray: Run) -> None:
+    async def scenario(ray: FakeRay) -> None:
+        await submit(ray, "printf 0123456789")
+        await ended(ray)
+        log = "/logs/job-driver-a.log"
+        assert (await ray.agent("GET", log, "bytes=2-4"))[:2] == (206, b"234")
+        assert (await ray.agent("GET", log, "bytes=8-99"))[2] == {"Content-Range": "bytes 8-9/10"}
+        assert (await ray.agent("GET", log, "bytes=10-"))[::2] == (416, {"Content-Range": "bytes */10"})
+        assert (await ray.agent("GET", "/logs/job-driver-b.log", ""))[0] == 404
+
+    ray(scenario)
+
+
+def test_stop_reaches_what_ignores_the_polite_signal(ray: Run) -> None:
+    async def scenario(ray: FakeRay) -> None:
+        await submit(ray, "trap '' TERM; echo ready; while :; do sleep 0.1; done")
+        while b"ready" not in (await ray.agent("GET", "/logs/job-driver-a.log", ""))[1]:
+            await asyncio.sleep(0.02)
+        assert json.loads((await ray.dashboard("POST", "/api/jobs/a/stop", b"", HEAD))[1]) == {"stopped": True}
+        assert (await ended(ray))["status"] == "STOPPED"
+        assert json.loads((await ray.dashboard("POST", "/api/jobs/a/stop", b"", HEAD))[1]) == {"stopped": False}
+
+    ray(scenario)
+
+
+def test_a_submission_id_serves_once(ray: Run) -> None:
+    async def scenario(ray: FakeRay) -> None:
+        assert await submit(ray, "true") == 200
+        assert await submit(ray, "true") == 500
+        assert await submit(ray, "true", "b") == 200
+        await ended(ray)
+        await ended(ray, "b")
+        assert len(json.loads((await ray.dashboard("GET", "/api/jobs/", b"", HEAD))[1])) == 2
+        assert (await ray.dashboard("DELETE", "/api/jobs/a", b"", HEAD))[0] == 200
+        assert (await ray.dashboard("GET", "/api/jobs/a", b"", HEAD))[0] == 404
+
+    ray(scenario)
+
+
+def test_a_job_goes_with_its_head(ray: Run, tmp_path: Path) -> None:
+    async def scenario(ray: FakeRay) -> None:
+        await submit(ray, "echo started; sleep 60; echo survived > ../survived")
+        while b"started" not in (await ray.agent("GET", "/logs/job-driver-a.log", ""))[1]:
+            await asyncio.sleep(0.02)
+        ray.forget_heads({HEAD})
+        assert ray.heads() == {HEAD}
+        ray.forget_heads(set())
+        assert (await ray.dashboard("GET", "/api/jobs/a", b"", HEAD))[0] == 404
+        assert (await ray.agent("GET", "/logs/job-driver-a.log", ""))[0] == 404
+        await asyncio.wait(ray._running, timeout=5)
+        assert not ray._running
+
+    ray(scenario)
+    assert list(tmp_path.iterdir()) == []
