@@ -85,7 +85,9 @@ def _dispatch(argv: list[str], session: Session) -> int:
     elif wants_help:
         rest = [*rest, "--help"]
     _apply(args, session, later=() if name in VERBS else _plugin_words(rest))
-    parser, module = verb_parser(_find(name, session))
+    verb = _find(name, session)
+    parser, module = verb_parser(verb)
+    session.verb_plugin = verb.plugin
     parser.parse_words(rest, args)
     if args.output not in FORMATS and not getattr(module, "WRITES_FILES", False):
         raise UsageError(f'-o "{args.output}" is no format', f"one of: {', '.join(FORMATS)}; only check writes a file")
@@ -181,8 +183,9 @@ def _bug(error: BaseException, argv: Sequence[str], session: Session) -> int:
             file.write(redact(text, secrets_of(session.env)))
     except OSError:
         place = ""
+    whose = f' of plugin "{session.verb_plugin}"' if session.verb_plugin else ""
     where = f"please report it with {place}" if place else "its traceback could not be written"
-    bug = NrlError(f"unexpected {type(error).__name__}: {error}; this is a bug, {where}", exit_code=ExitCode.BUG)
+    bug = NrlError(f"unexpected {type(error).__name__}: {error}; this is a bug{whose}, {where}", exit_code=ExitCode.BUG)
     session.output.failure(bug)
     return int(ExitCode.BUG)
 

@@ -35,12 +35,17 @@ class Parser(argparse.ArgumentParser):
         super().__init__(
             prog=prog,
             description=summary,
-            epilog=f"examples:\n{_indent(examples)}" if examples else None,
             formatter_class=argparse.RawDescriptionHelpFormatter,
             add_help=False,
             **settings,
         )
+        self.show_examples(examples)
+
+    def show_examples(self, examples: str) -> None:
+        """Command lines that stand at the end of the help."""
         self.examples = examples
+        if examples:
+            self.epilog = f"examples:\n{_indent(examples)}"
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message, f"{self.prog} --help")

@@ -50,6 +50,8 @@ class Session:
     kubeconfig: str | None = None
     plugins: Sequence[str] = ()
     strict_plugins: bool = False
+    #: The label of the plugin whose verb is running, empty for a built-in verb.
+    verb_plugin: str = ""
     clock: Callable[[], datetime] = now
     suffix: Callable[[], str] = random_suffix
     _manager: Manager | None = None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from ..errors import PluginError
+from ..errors import NrlError, PluginError
 from ..parser import PROG, Parser, add_globals
 from .session import Session
 
@@ -70,22 +70,40 @@ def top_parser(verbs: Mapping[str, Verb]) -> Parser:
 
 
 def verb_parser(verb: Verb) -> tuple[Parser, ModuleType]:
-    """A verb's own parser, and its module."""
-    module = import_module(verb.module)
-    parser = Parser(f"{PROG} {verb.name}", verb.summary, getattr(module, "EXAMPLES", ""))
-    module.add_arguments(parser)
+    """A verb's own parser, and its module. Raises `PluginError` when a plugin's module is none that a verb can use."""
+    parser = Parser(f"{PROG} {verb.name}", verb.summary)
+    try:
+        module = import_module(verb.module)
+        parser.show_examples(getattr(module, "EXAMPLES", ""))
+        module.add_arguments(parser)
+        if not callable(getattr(module, "handle", None)):
+            raise TypeError("it has no handle")
+    except Exception as error:
+        if not verb.plugin or isinstance(error, NrlError):
+            raise
+        raise PluginError(
+            f'plugin "{verb.plugin}": its verb "{verb.name}" cannot be used: {type(error).__name__}: {error}',
+            f"{verb.module} needs add_arguments(parser) and handle(args, session)",
+        ) from error
     add_globals(parser)
     return parser, module
 
 
 def all_verbs(session: Session) -> dict[str, Verb]:
-    """Built-in verbs and those of plugins. Raises `PluginError` when a plugin takes a built-in name."""
+    """Built-in verbs and those of plugins. What is wrong with the latter is a line on stderr, an error when plugins are
+    held to be strict."""
     from ..plugin_scan import external
 
     verbs = dict(VERBS)
-    if session.manager_loaded or external(session.plugins, session.env):
+    if not session.manager_loaded and not external(session.plugins, session.env):
+        return verbs
+    try:
         for name, (summary, module, plugin) in session.manager.commands().items():
-            if name in verbs:
+            if name in VERBS:
                 raise PluginError(f'plugin "{plugin}" brings the verb "{name}", which is built in')
             verbs[name] = Verb(name, summary, module, plugin)
+    except PluginError as error:
+        if session.strict_plugins:
+            raise
+        session.output.warn(error.message)
     return verbs

@@ -139,9 +139,23 @@ def test_a_plugin_named_after_its_own_verb(tmp_path: Path) -> None:
 
 def test_a_plugin_may_not_take_a_built_in_verb(tmp_path: Path) -> None:
     project = Project(path=tmp_path, plugin=PLUGIN.replace('yield "hello"', 'yield "run"'))
-    outcome = project.run("--help")
-    assert outcome.exit == 2
+    outcome = project.run("--help").ok()
     assert 'test_plugin.py" brings the verb "run", which is built in' in outcome.err
+    assert project.run("--help --strict-plugins").exit == 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ('"greets", "nrl_test_hello"', '"greets", "nrl_no_such_module"'),
+        ("verb.add_arguments,", "verb.nothing,"),
+        ("verb.handle =", "verb.other ="),
+    ],
+)
+def test_a_plugins_verb_that_cannot_be_used_names_it(change: tuple[str, str], tmp_path: Path) -> None:
+    outcome = Project(path=tmp_path, plugin=PLUGIN.replace(*change)).run("hello bob")
+    assert outcome.exit == 2
+    assert re.search(r'test_plugin.py": its verb "hello" cannot be used', outcome.err)
 
 
 def test_errors_end_with_their_own_code_and_a_plugins_hint(hello: Project) -> None:
@@ -164,6 +178,7 @@ def test_a_bug_leaves_a_traceback_that_only_its_owner_reads(hello: Project) -> N
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     text = file.read_text()
     assert "ValueError" in text
+    assert re.search(r'a bug of plugin "\S+test_plugin.py"', outcome.err)
     assert "hf_0123456789" not in text + outcome.err
     assert hello.run("hello bob --fail bug -o json").result("error")["exitCode"] == 70
 
