@@ -5,8 +5,8 @@ commands.
 """
 
 from .cluster import Cluster
+from .forward import Forward
 from .pool import Response
-from .stream import Forward
 from .watch import WatchEvent
 
 __all__ = ["Cluster", "Forward", "Response", "WatchEvent"]

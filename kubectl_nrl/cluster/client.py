@@ -45,6 +45,8 @@ class Client:
             raise ClusterError(f"server {access.server} of the kubeconfig is not an http(s) address", reason="NoConfig")
         self.access = access
         self.credentials = Credentials(access, env)
+        #: Streaming subresources for which WebSockets were refused.
+        self.spdy_only: set[str] = set()
         self._trace = trace
         self._prefix = url.path.rstrip("/")
         self._host = url.netloc.rpartition("@")[2]
@@ -143,20 +145,28 @@ class Client:
             finally:
                 pool.close()
 
-        return _closing(self.upgrade_or_stream(ask, (200,), path, doing))
+        return _closing(self.upgrade_or_stream(ask, (200,), method="GET", path=path, doing=doing))
 
     def upgrade_or_stream(
-        self, ask: Callable[[Proof], Response], wanted: tuple[int, ...], path: str, doing: str
+        self,
+        ask: Callable[[Proof], Response],
+        wanted: tuple[int, ...],
+        *,
+        method: str,
+        path: str,
+        doing: str,
+        can_i: str = "",
     ) -> Response:
-        """The open response of `ask`, asked again with renewed credentials after a 401. Raises `ClusterError` for
-        other statuses.
+        """The open response of `ask`, asked again with renewed credentials after a 401.
+
+        Raises `ClusterError` for a status that is not wanted.
         """
         refused: Proof | None = None
         while True:
             proof = self.credentials.current(refused=refused)
             try:
                 response = ask(proof)
-                self.trace(f"GET {path} {response.status}")
+                self.trace(f"{method} {path} {response.status}")
                 if response.status in wanted:
                     return response
                 body = response.read()
@@ -167,7 +177,7 @@ class Client:
             if response.status == 401 and refused is None and self.credentials.renewable:
                 refused = proof
                 continue
-            raise self.refusal(doing, response.status, body)
+            raise self.refusal(doing, response.status, body, can_i)
 
     def trace(self, line: str) -> None:
         if self._trace is not None:

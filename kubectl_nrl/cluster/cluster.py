@@ -16,7 +16,8 @@ from . import errors
 from . import kubeconfig as kubeconfigs
 from .client import Client
 from .discovery import Discovery, Resource
-from .stream import Forward, run_command
+from .forward import Forward
+from .stream import run_command
 from .watch import GRACE_SECONDS, Watcher, WatchEvent
 
 #: Objects as the API server sends them.

@@ -102,8 +102,7 @@ class FrameParser:
 class WebSocket:
     """An open connection. Not safe for several threads at once."""
 
-    def __init__(self, channel: Channel, first: bytes = b"", protocol: str = "") -> None:
-        self.protocol = protocol
+    def __init__(self, channel: Channel, first: bytes = b"") -> None:
         self._channel = channel
         self._parser = FrameParser()
         self._messages: deque[tuple[int, bytes]] = deque(self._parser.feed(first))
@@ -143,8 +142,11 @@ class WebSocket:
 
 def upgrade(
     channel: Channel, target: str, headers: Mapping[str, str], protocols: tuple[str, ...], patience: Patience
-) -> tuple[ResponseParser, bytes, str]:
-    """Ask for the upgrade; returns the answer's head (101 or a refusal), what followed it, and the chosen protocol."""
+) -> tuple[ResponseParser, bytes]:
+    """Ask for the upgrade; returns the answer's head (101 or a refusal) and the body bytes that came with it.
+
+    After a 101, `rest` of the head holds the first bytes of the stream.
+    """
     key = base64.b64encode(os.urandom(16)).decode()
     words = {
         **headers,
@@ -159,5 +161,4 @@ def upgrade(
         expected = base64.b64encode(hashlib.sha1((key + _MAGIC).encode(), usedforsecurity=False).digest()).decode()
         if parser.headers.get("sec-websocket-accept") != expected:
             raise WireError("the answer to the upgrade is not of a WebSocket server")
-        first = parser.rest
-    return parser, first, parser.headers.get("sec-websocket-protocol", "")
+    return parser, first

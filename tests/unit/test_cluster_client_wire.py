@@ -1,15 +1,18 @@
-"""HTTP and WebSocket bytes, cut at any place: the pieces in which they arrive change nothing."""
+"""HTTP, WebSocket and SPDY bytes, cut at any place: the pieces in which they arrive change nothing."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import struct
+import zlib
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubectl_nrl.cluster import spdy
+from kubectl_nrl.cluster.patience import Patience
 from kubectl_nrl.cluster.websocket import BINARY, CLOSE, PING, FrameParser, encode_frame, mask
 from kubectl_nrl.cluster.wire import Request, ResponseParser, WireError, request_head
 
@@ -166,3 +169,63 @@ def test_a_client_frame_is_masked_and_final() -> None:
         frame = encode_frame(CLOSE if size == 3 else BINARY, b"a" * size, key)
         assert frame[0] & 0x80 and frame[1] & 0x80
         assert frame[head : head + 4] == key and mask(frame[head + 4 :], key) == b"a" * size
+
+
+@given(st.lists(st.tuples(st.integers(1, 9), st.booleans(), st.binary(max_size=200)), max_size=6), CUTS)
+def test_spdy_frames_come_out_as_they_went_in(frames: list[tuple[int, bool, bytes]], cuts: list[int]) -> None:
+    data = b"".join(spdy.data_frame(n, 1, p) if d else spdy.control_frame(n, 0, p) for n, d, p in frames)
+    parser = spdy.FrameParser()
+    got = [frame for piece in pieces(data, cuts) for frame in parser.feed(piece)]
+    assert got == [(0, n, 1, p) if d else (n, 0, 0, p) for n, d, p in frames]
+
+
+@given(st.binary(max_size=200))
+def test_rubbish_in_a_spdy_stream_is_a_wire_error_or_waits(data: bytes) -> None:
+    with contextlib.suppress(WireError):
+        spdy.FrameParser().feed(data)
+
+
+class Bytes:
+    """A channel that gives what it was made with, and keeps what it is sent."""
+
+    def __init__(self, *arrives: bytes) -> None:
+        self.arrives, self.sent = list(arrives), b""
+
+    def send(self, data: bytes, patience: Patience) -> None:
+        self.sent += data
+
+    def recv(self, patience: Patience) -> bytes:
+        return self.arrives.pop(0) if self.arrives else b""
+
+    def stale(self) -> bool:
+        return bool(self.arrives)
+
+    def close(self) -> None:
+        self.arrives = []
+
+
+def test_spdy_streams_are_told_apart_pings_answered_and_the_end_is_the_end_of_all() -> None:
+    ping = spdy.control_frame(spdy.PING, 0, struct.pack(">I", 2))
+    own = spdy.control_frame(spdy.PING, 0, struct.pack(">I", 1))
+    reset = spdy.control_frame(spdy.RST_STREAM, 0, struct.pack(">II", 3, 1))
+    channel = Bytes(ping + own + spdy.data_frame(3, 0, b"b"), spdy.data_frame(1, spdy.FIN, b"a"), reset, b"more")
+    streams = spdy.SpdyStreams(channel, b"", (7, 8))
+    for number in (7, 8):
+        streams.open(number, {"streamType": "x"}, Patience(1), half=False)
+    opened = channel.sent
+    assert [streams.recv(Patience(1)) for _ in range(3)] == [(8, b"b"), (7, b"a"), None]
+    assert channel.sent == opened + ping and channel.arrives == [b"more"]
+
+
+def test_spdy_headers_can_be_read_as_they_come() -> None:
+    channel = Bytes()
+    streams = spdy.SpdyStreams(channel, b"", (0,))
+    unpacker = zlib.decompressobj()
+    for number, headers in enumerate(({"streamType": "error", "port": "80"}, {"streamType": "data"})):
+        channel.sent = b""
+        streams.open(number, headers, Patience(1), half=number == 0)
+        frames = spdy.FrameParser().feed(channel.sent)
+        assert frames[0][0] == spdy.SYN_STREAM and frames[0][3][:4] == struct.pack(">I", 2 * number + 1)
+        block = unpacker.decompress(frames[0][3][10:])
+        assert block[:4] == struct.pack(">I", len(headers)) and block[4:18] == struct.pack(">I", 10) + b"streamtype"
+        assert frames[1:] == ([(0, 1, spdy.FIN, b"")] if number == 0 else [])

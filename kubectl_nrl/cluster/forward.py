@@ -1,0 +1,136 @@
+"""HTTP to a port of a pod through the API server.
+
+A forwarded TCP connection is a channel like any other, so the pool that talks to the API server keeps these too: a
+request over one that is open costs a millisecond or two, and nothing listens on this machine.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+from ..errors import ClusterError
+from . import errors
+from .client import Client
+from .patience import Patience
+from .pool import Pool, Response
+from .sockets import DialError
+from .stream import Endpoint, Streams, open_streams
+
+DATA, ERROR = 0, 1
+#: Bytes per message: what the kubelet's own buffers take.
+_PIECE = 32 * 1024
+
+
+class ForwardChannel:
+    """One TCP connection to a pod's port."""
+
+    def __init__(self, streams: Streams, what: str) -> None:
+        self._streams = streams
+        self._what = what
+        self._spoken = False
+
+    def send(self, data: bytes, patience: Patience) -> None:
+        for start in range(0, len(data), _PIECE):
+            self._streams.send(DATA, data[start : start + _PIECE], patience.renewed())
+
+    def recv(self, patience: Patience) -> bytes:
+        while (message := self._streams.recv(patience)) is not None:
+            number, data = message
+            if number == ERROR:
+                text = f"{self._what}: {_pod_error(data)}"
+                raise OSError(text) if self._spoken else DialError(text)
+            if number == DATA:
+                self._spoken = True
+                return data
+        return b""
+
+    def stale(self) -> bool:
+        return self._streams.stale()
+
+    def close(self) -> None:
+        self._streams.close()
+
+
+def _pod_error(data: bytes) -> str:
+    text = data.decode("utf-8", "replace")
+    return "connection refused: nothing listens there" if "refused" in text else errors.clean(text, 300)
+
+
+class Forward:
+    """HTTP requests to one port of one pod.
+
+    Safe for several threads; connections are kept between requests and closed by `close`.
+    """
+
+    def __init__(self, client: Client, namespace: str, pod: str, port: int) -> None:
+        self._client = client
+        self.namespace, self.pod, self.port = namespace, pod, port
+        self._doing = errors.describe("port-forward to", f"port {port} of pods", pod, namespace)
+        self._pool = Pool(self._dial, connect_timeout=20.0)
+
+    def _dial(self, patience: Patience) -> ForwardChannel:
+        port = str(self.port)
+        # One pair of streams to a connection, so one request id will do.
+        streams = {
+            kind: {"streamType": word, "port": port, "requestID": "0"} for kind, word in ((1, "error"), (0, "data"))
+        }
+        endpoint = Endpoint(
+            self.namespace,
+            self.pod,
+            "portforward",
+            (("ports", port),),
+            self._doing,
+            protocols=("v4.channel.k8s.io",),
+            spdy_protocol="portforward.k8s.io",
+            streams=streams,
+            writes=(DATA,),
+            ends=(DATA,),
+            greeted=True,
+        )
+        return ForwardChannel(open_streams(self._client, endpoint, patience), f"port {self.port} of pod {self.pod}")
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str] | None = None,
+        body: bytes = b"",
+        *,
+        timeout: float = 30.0,
+        cancelled: Callable[[], bool] | None = None,
+    ) -> Response:
+        """Send one request; the body of the answer is read with `read()` or piece by piece with `chunks()`.
+
+        `timeout` is the longest silence in seconds. Raises `ClusterError`: reason `Unreachable` when nothing was sent
+        (the port does not answer; a refused forward has its status), `ConnectionLost` or `Timeout` when the outcome is
+        unknown.
+        """
+        words = {"Host": f"localhost:{self.port}", "User-Agent": "kubectl-nrl", **(headers or {})}
+        started = time.monotonic()
+        try:
+            response = self._pool.request(method, path, words, body, timeout=timeout, cancelled=cancelled)
+        except OSError as error:
+            raise self._broken(error) from error
+        spent = (time.monotonic() - started) * 1000
+        where = f"{self.pod}:{self.port}{path.partition('?')[0]}"
+        self._client.trace(f"{method} {where} {response.status} in {spent:.0f} ms")
+        response.translate = self._broken
+        return response
+
+    def _broken(self, error: OSError) -> ClusterError:
+        reason = "ConnectionLost"
+        if isinstance(error, DialError):
+            reason = "Unreachable"
+        elif isinstance(error, TimeoutError):
+            reason = "Timeout"
+        return ClusterError(f"cannot {self._doing}: {errors.clean(str(error))}", reason=reason)
+
+    def close(self) -> None:
+        self._pool.close()
+
+    def __enter__(self) -> Forward:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
