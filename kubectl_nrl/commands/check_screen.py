@@ -12,7 +12,7 @@ from ..output import problem_data
 if TYPE_CHECKING:
     from ..facts import ClusterFacts
     from ..plan import Plan
-    from ..plan.model import GroupPlan, Lifetime, PlannedObject, RolePlan
+    from ..plan.model import Daemon, GroupPlan, HealthCheck, Lifetime, PlannedObject, RolePlan
 
 _NOTES = {
     "flag": "from -n",
@@ -42,6 +42,7 @@ class Checked:
                 ("dra", ", ".join(plan.dra) or "none"),
             ),
             *(line for role in plan.roles for line in _role_lines(role)),
+            *_rows(*((role, f"{name}, which exists already") for role, name in plan.attached.items())),
             *_rows(
                 ("code", _code(plan)),
                 ("submitter", " ".join(w for w in (plan.launch.submitter, plan.launch.submission_mode) if w)),
@@ -50,7 +51,9 @@ class Checked:
                 ("objects", ", ".join(f"{o.kind}/{o.name}" for o in plan.objects)),
             ),
             "entrypoint:",
-            *(f"  {line}" for line in plan.launch.entrypoint.rstrip("\n").splitlines()),
+            *_indented(plan.launch.entrypoint),
+            *(line for daemon in plan.daemons for line in _daemon_lines(daemon)),
+            *(f"health of {c.name}: {c.url} within {c.timeout} s" for c in plan.health_checks),
             facts_words(plan.facts),
         ]
         if self.explain:
@@ -88,6 +91,17 @@ class Checked:
                 "recordAfter": lifetime.record_after,
                 "headRequests": dict(lifetime.head_requests),
             },
+            "attached": dict(plan.attached),
+            "daemons": [
+                {
+                    "role": d.role,
+                    "submissionId": d.submission_id,
+                    "entrypoint": d.entrypoint,
+                    "health": _health(d.health),
+                }
+                for d in plan.daemons
+            ],
+            "healthChecks": [{"name": c.name, **(_health(c) or {})} for c in plan.health_checks],
             "objects": [
                 {"apiVersion": o.api_version, "kind": o.kind, "name": o.name, "wave": o.wave} for o in plan.objects
             ],
@@ -130,13 +144,13 @@ def facts_words(facts: ClusterFacts) -> str:
 
 def explained(obj: PlannedObject) -> Iterator[tuple[str, Any, str]]:
     """(field, value, who set it) of an object, for every field that somebody set."""
-    from ..manifests.merge import leaves
+    from ..manifests.merge import leaves, show_path
 
     for path, value in leaves(obj.manifest):
         for end in range(len(path), 0, -1):
             source = obj.sources.get(tuple(path[:end]))
             if source:
-                yield field_name(path), value, source
+                yield show_path(path), value, source
                 break
 
 
@@ -157,19 +171,6 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 60 and "\n" not in text else f"{text.splitlines()[0][:57]}..."
 
 
-def field_name(path: tuple[str | int, ...]) -> str:
-    """`spec.containers[ray].env[A].value`."""
-    name = ""
-    for part in path:
-        if isinstance(part, int):
-            name += f"[{part}]"
-        elif part.startswith("["):
-            name += part
-        else:
-            name += f".{part}" if name else part
-    return name
-
-
 def _workload(plan: Plan) -> str:
     try:
         return plan.workload().name
@@ -180,6 +181,20 @@ def _workload(plan: Plan) -> str:
 def _rows(*rows: tuple[str, str]) -> Iterator[str]:
     for name, value in rows:
         yield f"  {name:<10} {value}"
+
+
+def _indented(text: str) -> Iterator[str]:
+    return (f"  {line}" for line in text.rstrip("\n").splitlines())
+
+
+def _daemon_lines(daemon: Daemon) -> Iterator[str]:
+    health = f", healthy when {daemon.health.url} answers within {daemon.health.timeout} s" if daemon.health else ""
+    yield f"daemon of {daemon.role} ({daemon.submission_id}{health}):"
+    yield from _indented(daemon.entrypoint)
+
+
+def _health(check: HealthCheck | None) -> dict[str, Any] | None:
+    return {"url": check.url, "timeout": check.timeout} if check else None
 
 
 def _role_lines(role: RolePlan) -> Iterator[str]:

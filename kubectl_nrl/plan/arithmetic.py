@@ -32,7 +32,7 @@ def check(role: Role, config: Config, choices: Choices, sizes: Sizes) -> Iterabl
 def _segments(role: Role, config: Config, choices: Choices, base: Path) -> Iterable[Problem]:
     for index, group in enumerate(role.groups):
         size = group.segment_size
-        if size and group.replicas % size and choices.scheduler.traits.segments == "split":
+        if size and group.replicas > size and group.replicas % size and choices.scheduler.traits.segments == "split":
             where = origin(config, "kuberay", role.name, "segmentSize") or origin(config, *base, index)
             yield Problem(
                 f'segmentSize {size} does not divide the {group.replicas} replicas of group "{group.name}"',
@@ -43,9 +43,9 @@ def _segments(role: Role, config: Config, choices: Choices, base: Path) -> Itera
 def _names(role: Role, config: Config, choices: Choices, base: Path) -> Iterable[Problem]:
     rendered: list[tuple[str, int, bool]] = []
     for index, group in enumerate(role.groups):
-        split = bool(group.segment_size) and choices.scheduler.traits.segments == "split"
-        names = segment_names(group.name, group.replicas, group.segment_size or 1) if split else [group.name]
-        rendered += [(name, index, split) for name in names or [group.name]]
+        size = group.segment_size if choices.scheduler.traits.segments == "split" else None
+        names = segment_names(group.name, group.replicas, size)
+        rendered += [(name, index, names != [group.name]) for name in names]
         if group.name in choices.scheduler.traits.reserved_groups:
             yield Problem(
                 f'scheduler {choices.scheduler.name} reserves the group name "{group.name}"',

@@ -118,7 +118,9 @@ def resources(found: list[Resource], ctx: Context) -> Iterator[PlannedObject]:
 def deployment(name: str, layered: Layered, ctx: Context) -> Iterator[PlannedObject]:
     """A Deployment, and the ClusterIP Service of the same name that its container ports make."""
     manifest = json.loads(json.dumps(layered.value))
-    manifest["metadata"]["namespace"] = ctx.namespace
+    named = {"name": manifest["metadata"]["name"], "namespace": ctx.namespace}
+    manifest["metadata"] = {**named, **manifest["metadata"]}
+    manifest["metadata"].setdefault("annotations", {})[labels.LAST_APPLIED] = _fingerprint(manifest)
     sources = {path: source.label for path, source in layered.sources.items()}
     owned = ctx.kind == "RayJob"
     yield PlannedObject(manifest, WORKLOAD_WAVE, f"deployments.{name}", child=owned, sources=sources)

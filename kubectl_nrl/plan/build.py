@@ -184,6 +184,7 @@ class _Planner:
             self.problems += call(self.manager, provider, "problems", self.ctx)
             extra += judge.resources(self.manager, provider, call(self.manager, provider, "resources", self.ctx))
         forced = apply_providers(self.drafts, active, self.ctx, self.manager, self.problems)
+        core_patches.common(self.drafts, self.ctx)
         for draft in self.drafts.roles.values():
             add_user_spec(draft, self.config)
             section = (self.config.infra.get("kuberay") or {}).get(draft.role.name) or {}
@@ -194,7 +195,7 @@ class _Planner:
                 {"spec": section.get("spec") or {}}, Rank.USER, judge.label(self.config, ("deployments", name))
             )
             core_patches.metadata(layered, self.ctx, section, f"deployments.{name}")
-        core_patches.apply(self.drafts, self.ctx, self.problems)
+        core_patches.images_and_owner(self.drafts, self.ctx, self.problems)
         apply_forced(self.drafts, forced, self.ctx, self.manager, self.problems)
         mounted = launch_config_map(self.ctx, launch)
         if mounted:

@@ -8,21 +8,30 @@ from typing import Any
 from .. import labels
 from ..api import Context, RunInfo
 from ..errors import Problem
-from ..manifests.merge import FieldPath, Layered
+from ..manifests.merge import Layered
 from ..manifests.names import label_value
 from .drafts import Drafts
 from .ranks import Rank
 from .written import origin
 
 
-def apply(drafts: Drafts, ctx: Context, problems: list[Problem]) -> None:
-    """Merge the common keys; `image` replaces the Ray container's image, and says so where the spec wrote another."""
+def common(drafts: Drafts, ctx: Context) -> None:
+    """What the common keys put on every pod, below what the specs write: account, pull secrets, labels, annotations."""
+    for role, draft in drafts.roles.items():
+        for group in draft.pods("all", None):
+            for template, who in _pod_layers(ctx, f"kuberay.{role}"):
+                group.merge({"template": template}, Rank.SECTION, who)
+    for name, layered in drafts.deployments.items():
+        for template, who in _pod_layers(ctx, f"deployments.{name}"):
+            layered.merge({"spec": {"template": template}}, Rank.SECTION, who)
+
+
+def images_and_owner(drafts: Drafts, ctx: Context, problems: list[Problem]) -> None:
+    """`image` replaces the Ray container's image, and says so where the spec wrote another; pods carry the owner's labels."""
     for role, draft in drafts.roles.items():
         documents: list[tuple[tuple[str | int, ...], Layered]] = [(("headGroupSpec",), draft.head)]
         documents += [(("workerGroupSpecs", i), draft.groups[g.name]) for i, g in enumerate(draft.role.groups)]
         for path, group in documents:
-            for template, who in _pod_layers(ctx):
-                group.merge({"template": _unbeaten(template, group, ("template",))}, Rank.SECTION, who)
             _image(group, ctx, ("kuberay", role, "spec", *path), problems)
             group.merge({"template": {"metadata": {"labels": pod_labels(ctx, role)}}}, Rank.FORCED, "kubectl nrl")
     for name, layered in drafts.deployments.items():
@@ -63,29 +72,20 @@ def _run_label(kind: str, run: RunInfo) -> dict[str, str]:
     return {labels.RUN: run.id} if kind == "RayJob" else {}
 
 
-def _pod_layers(ctx: Context) -> Iterator[tuple[dict[str, Any], str]]:
-    """Pod templates that the common keys stand for, each with who wrote it."""
+def _pod_layers(ctx: Context, section: str) -> Iterator[tuple[dict[str, Any], str]]:
+    """Pod templates that the common keys stand for, and the section's own labels, each with who wrote it.
+
+    A section's annotations stay on its object: on a RayCluster KAI reads them for the whole gang, on pods for a group.
+    """
     account = ctx.get("serviceAccount")
     if account:
         yield {"spec": {"serviceAccountName": str(account)}}, _written(ctx, "serviceAccount")
     secrets = [{"name": str(name)} for name in ctx.get("imagePullSecrets") or []]
     if secrets:
         yield {"spec": {"imagePullSecrets": secrets}}, _written(ctx, "imagePullSecrets")
-    for key in ("labels", "annotations"):
-        if ctx.get(key):
-            yield {"metadata": {key: _texts(ctx.get(key))}}, _written(ctx, key)
-
-
-def _unbeaten(layer: Mapping[str, Any], layered: Layered, at: FieldPath) -> dict[str, Any]:
-    """The layer without the single values that the specs, merged before it, set: a spec beats a common key."""
-    kept: dict[str, Any] = {}
-    for key, value in layer.items():
-        source = layered.sources.get((*at, key))
-        if isinstance(value, Mapping):
-            kept[key] = _unbeaten(value, layered, (*at, key))
-        elif isinstance(value, list) or source is None or source.rank <= Rank.SECTION:
-            kept[key] = value
-    return kept
+    for path, key in (("labels", "labels"), ("annotations", "annotations"), (f"{section}.labels", "labels")):
+        if ctx.get(path):
+            yield {"metadata": {key: _texts(ctx.get(path))}}, _written(ctx, *path.split("."))
 
 
 def _written(ctx: Context, *path: str | int) -> str:
@@ -115,10 +115,7 @@ def _image(group: Layered, ctx: Context, path: tuple[str | int, ...], problems: 
 
 
 def _deployment(name: str, layered: Layered, ctx: Context) -> None:
-    """Deployments take the image only where a container has none, and every pull secret, service account, label."""
-    for template, who in _pod_layers(ctx):
-        kept = _unbeaten(template, layered, ("spec", "template"))
-        layered.merge({"spec": {"template": kept}}, Rank.SECTION, who)
+    """A Deployment takes the image only where a container has none."""
     containers = (((layered.value.get("spec") or {}).get("template") or {}).get("spec") or {}).get("containers") or []
     bare = [{"name": c.get("name"), "image": str(ctx.get("image"))} for c in containers if not c.get("image")]
     if bare and ctx.get("image"):

@@ -94,7 +94,9 @@ def draft_role(
         problems.append(_no_spec(config, role))
     gpu = str(choices.profile.get("gpus.resource", "nvidia.com/gpu"))
     groups = (
-        _written_groups(spec, section, gpu) if spec else _made_groups(role, config, section, choices, sizes, problems)
+        _written_groups(role, config, spec, section, gpu)
+        if spec
+        else _made_groups(role, config, section, choices, sizes, problems)
     )
     view = Role(role, cluster, object_name(choices.kind, cluster, options, run), bool(spec), tuple(groups), spec)
     draft = RoleDraft(view, choices.kind)
@@ -104,8 +106,10 @@ def draft_role(
         draft.head.merge(_made_head(config, role), Rank.BUILTIN, "built-in")
     version = config.infra.get("rayVersion")
     if version is not None:
-        label = _label(config, ("rayVersion",))
-        draft.cluster.merge({"rayVersion": str(version)}, Rank.FLAG if not spec else Rank.SECTION, label)
+        draft.cluster.merge({"rayVersion": str(version)}, Rank.SECTION, _label(config, ("rayVersion",)))
+        if spec.get("rayVersion") not in (None, version):
+            said = f"rayVersion {version} yields to the spec of {role}, which writes {spec['rayVersion']}"
+            problems.append(Problem(said, origin(config, "rayVersion"), severity="note"))
     for group in groups:
         layered = draft.groups.setdefault(group.name, type(draft.head)())
         if spec:
@@ -161,12 +165,15 @@ def _counts(spec: Mapping[str, Any], replicas: int) -> dict[str, Any]:
     return {"replicas": replicas, "minReplicas": replicas, "maxReplicas": max(replicas, spec.get("minReplicas") or 0)}
 
 
-def _written_groups(spec: Mapping[str, Any], section: Mapping[str, Any], gpu: str) -> list[Group]:
+def _written_groups(
+    role: str, config: Config, spec: Mapping[str, Any], section: Mapping[str, Any], gpu: str
+) -> list[Group]:
     size = section.get("segmentSize")
+    asked = _whole((((config.infra.get("resources") or {}).get(role) or {}).get("worker") or {}).get("gpu"))
     groups = []
     for group in spec.get("workerGroupSpecs") or []:
         replicas = group.get("replicas", group.get("minReplicas", 1))
-        groups.append(Group(str(group.get("groupName")), int(replicas), gpus_of(group, gpu), size, group))
+        groups.append(Group(str(group.get("groupName")), int(replicas), gpus_of(group, gpu) or asked, size, group))
     return groups
 
 

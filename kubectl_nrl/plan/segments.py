@@ -10,16 +10,18 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def segment_names(group: str, replicas: int, size: int) -> list[str]:
-    """Names of the segments, as upstream writes them: `<group>-segment-<i>`."""
+def segment_names(group: str, replicas: int, size: int | None) -> list[str]:
+    """Names of the segments, as upstream writes them: `<group>-segment-<i>`; a group that fits one segment keeps its own."""
+    if not size or replicas <= size:
+        return [group]
     return [f"{group}-segment-{index}" for index in range(replicas // size)]
 
 
 def split(group: Mapping[str, Any], size: int | None) -> list[dict[str, Any]]:
     """The group itself, or one copy per segment with `replicas` = `minReplicas` = `maxReplicas` = `size`."""
-    if not size:
-        return [copy.deepcopy(dict(group))]
     names = segment_names(str(group["groupName"]), int(group["replicas"]), size)
+    if names == [group["groupName"]]:
+        return [copy.deepcopy(dict(group))]
     return [
         {**copy.deepcopy(dict(group)), "groupName": name, "replicas": size, "minReplicas": size, "maxReplicas": size}
         for name in names
