@@ -51,8 +51,9 @@ class LogEnd:
 class DriverLog:
     """The follower. `sink` gets the bytes to show (in the thread), `say` a line for a person, `wandb` the page once.
 
-    `connect` makes a `JobsApi` for a RayCluster's name. `poll` is the pause between reads of a log that has nothing
-    new, in seconds. Errors of the sink (a closed pipe) end the thread and are kept in `failure`.
+    `caught_up` is called in the thread whenever there is nothing new to read. `connect` makes a `JobsApi` for a
+    RayCluster's name. `poll` is the pause between reads of a log that has nothing new, in seconds. Errors of the sink
+    (a closed pipe) end the thread and are kept in `failure`.
     """
 
     def __init__(
@@ -63,9 +64,11 @@ class DriverLog:
         copy: LogCopy | None = None,
         say: Callable[[str], None] = lambda text: None,
         wandb: Callable[[str], None] = lambda url: None,
+        caught_up: Callable[[], None] = lambda: None,
         poll: float = 0.5,
     ) -> None:
         self._connect, self._sink, self._say, self._wandb = connect, sink, say, wandb
+        self._caught_up = caught_up
         self._copy = copy
         self._poll = poll
         self._source: Source | None = None
@@ -177,6 +180,7 @@ class DriverLog:
             if self._finishing_until is not None:
                 self._finishing_until = time.monotonic() + self._patience
             return False
+        self._caught_up()
         if self._driver_over or self._finishing_until is not None:
             self._complete = True
             return False

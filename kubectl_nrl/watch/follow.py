@@ -194,7 +194,11 @@ class Follow:
         if state == self._said_state:
             return
         self._said_state = state
-        message = str(status.get("message") or "") if outcome(status) is None else ""
+        # In a run's normal states the message only repeats them ("Job is currently running.").
+        told = (
+            status.get("jobDeploymentStatus") in ("Initializing", "Running", "Waiting") or outcome(status) is not None
+        )
+        message = "" if told else str(status.get("message") or "")
         self._say(state + (f" ({' '.join(message.split())})" if message else ""))
         self._event(
             {

@@ -10,6 +10,7 @@ import pytest
 from fake_cluster import FakeJobs
 
 from kubectl_nrl.errors import ClusterError
+from kubectl_nrl.script import encoded_line, launch_script
 from kubectl_nrl.watch import DriverLog, LogCopy, Source, directory, read_record, shown, tail
 from kubectl_nrl.watch.log_view import Shown, WandbPage
 
@@ -235,7 +236,8 @@ def test_a_damaged_record_is_none(tmp_path: Path) -> None:
     assert read_record(tmp_path) == {}
 
 
-ECHO = b'Runtime env is set up.\nRunning entrypoint for job id-1: : nrl id-1; eval "$(echo H4sI | base64 -d)"\nstep 1\n'
+LINE = encoded_line("id-1", launch_script("echo step 1", run_id="id-1", recipe="a: 1\n")).encode()
+ECHO = b"Runtime env is set up.\nRunning entrypoint for job id-1: " + LINE + b"\nstep 1\n"
 
 
 @pytest.mark.parametrize("size", [1, 3, 50, 1000])
@@ -246,7 +248,7 @@ def test_the_encoded_line_is_never_shown(size: int) -> None:
 
 
 def test_an_echo_cut_off_at_the_end_is_not_shown_either() -> None:
-    assert b"H4sI" not in shown([b"Running entrypoint for job id-1: : nrl id-1; H4sI"])
+    assert b"H4sI" not in shown([b"Running entrypoint for job id-1: " + LINE[:60]])
 
 
 def test_a_plain_entrypoint_is_shown_and_bytes_pass_untouched_after_the_first_lines() -> None:

@@ -1,0 +1,77 @@
+"""From a session to a cluster, and back to lines that a person can paste.
+
+A printed command names namespace, context and kubeconfig as they were given, so that it works in another terminal too.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ClusterError, UsageError
+from .session import Session
+
+if TYPE_CHECKING:
+    from ..cluster import Cluster
+    from ..ray_jobs import RayJobs
+
+RAY_API = "ray.io/v1"
+
+
+def open_cluster(session: Session) -> Cluster:
+    """The cluster that flags and kubeconfig name; nothing is sent yet. Raises `ClusterError` when none is named."""
+    from ..cluster import Cluster
+
+    return Cluster.connect(
+        kubeconfig=session.kubeconfig, context=session.context, trace=session.output.debug, env=session.env
+    )
+
+
+def ray_connector(cluster: Any, namespace: str) -> Callable[[str], RayJobs]:
+    """Connects to Ray by a RayCluster's name. Raises `ClusterError`, with reason `Gone` when the RayCluster is deleted."""
+    from .. import ray_jobs
+
+    def connect(name: str) -> RayJobs:
+        live = cluster.get(RAY_API, "RayCluster", name, namespace)
+        if live is None:
+            raise ClusterError(f"the Ray cluster {name} is gone, and with it the head that held the log", reason="Gone")
+        return ray_jobs.connect(cluster, live)
+
+    return connect
+
+
+def namespace_of(session: Session, cluster: Cluster) -> str:
+    """The flag's namespace, else the context's."""
+    return session.namespace or cluster.namespace
+
+
+def paste(session: Session, namespace: str, *words: str) -> str:
+    """A command of this program that does the same from another terminal."""
+    flags = ["-n", namespace]
+    if session.context:
+        flags += ["--context", session.context]
+    if session.kubeconfig:
+        flags += ["--kubeconfig", session.kubeconfig]
+    return shlex.join(["kubectl", "nrl", *words, *flags])
+
+
+def agree(session: Session, question: str, *, yes: bool, flag: str = "--yes") -> None:
+    """Return when the person agrees: by the flag, or by an answer on a terminal. Raises `UsageError` otherwise."""
+    if yes:
+        return
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError(question.rstrip("?").split(";")[0], f"{flag} answers yes where there is no terminal to ask on")
+    session.output.plain(f"{question} [y/N]")
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise UsageError("not confirmed; nothing was changed")
+
+
+def observer(session: Session, run: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], None]:
+    """Tells plugins what happens in a run: each event with the run's id, RayJob and namespace, and the time."""
+
+    def tell(event: Mapping[str, Any]) -> None:
+        session.manager.observe({**event, **run, "time": session.clock().isoformat()})
+
+    return tell

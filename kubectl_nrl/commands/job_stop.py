@@ -1,0 +1,177 @@
+"""`kubectl nrl job stop`: ends a run and gives back what it holds; the RayJob stays as the record.
+
+No deletion rule of KubeRay matches a stopped job, so its pods would stay for good: stopping and releasing are one act here.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import ClusterError, ExitCode, UsageError
+from ..labels import ownership
+from ..runs import RunRecord
+from .connecting import agree, paste, ray_connector
+from .job import connect_to_run, not_found
+from .run_result import LogFacts
+from .session import Session
+
+#: Seconds that KubeRay gets to notice a stopped job; it looks every three.
+NOTICED = 120.0
+#: Seconds that pods get to go.
+GONE = 60.0
+
+
+@dataclass(frozen=True)
+class StopResult:
+    """`stopped`: this call stopped a running driver; `deleted`: nothing had run yet, and the RayJob was deleted."""
+
+    run: RunRecord
+    stopped: bool
+    deleted: bool
+    released: str
+    not_gone: Sequence[str]
+    log: LogFacts | None
+
+    schema = "job_stop"
+
+    def text(self) -> str:
+        run = self.run
+        if self.deleted:
+            return f"rayjob/{run.name} had not started a driver and was deleted"
+        lines = [f"rayjob/{run.name}: {run.state}" + ("" if self.stopped else ", was over already")]
+        if self.released:
+            still = f", still ending: {', '.join(self.not_gone)}" if self.not_gone else ""
+            lines.append(f"released Ray cluster {self.released}{still}")
+        if self.log is not None:
+            lines.append(f"log: {self.log.path}")
+        return "\n".join(lines)
+
+    def data(self) -> dict[str, Any]:
+        return {
+            "id": self.run.id,
+            "rayjob": self.run.name,
+            "namespace": self.run.namespace,
+            "state": "DELETED" if self.deleted else self.run.state,
+            "stopped": self.stopped,
+            "deleted": self.deleted,
+            "released": self.released,
+            "notGone": list(self.not_gone),
+            "log": self.log.data() if self.log else None,
+        }
+
+
+def stop(args: argparse.Namespace, session: Session) -> ExitCode | int:
+    """Stop a run and release it. Raises `UsageError` for a run that is not mine, unless forced."""
+    cluster, namespace, run = connect_to_run(session, args.id)
+    if run is None:
+        raise not_found(args.id, namespace)
+    _guard(args, session, run)
+    if not run.final and not run.status.get("jobStatus"):
+        return _delete(session, cluster, run)
+    stopped = False
+    if not run.final:
+        _stop_driver(session, cluster, run)
+        run = _until_final(session, cluster, run)
+        stopped = run.state == "STOPPED"
+    log = _keep_log(session, cluster, run)
+    return _release(session, cluster, run, stopped, log)
+
+
+def _guard(args: argparse.Namespace, session: Session, run: RunRecord) -> None:
+    owner = ownership(run.rayjob, session.user)
+    if owner.mine:
+        return
+    if owner.owner and not args.force:
+        raise UsageError(
+            f'RayJob "{run.name}" belongs to {owner.words} (you are "{session.user.name}")',
+            paste(session, run.namespace, "job", "stop", args.id, "--force", "--yes"),
+        )
+    pods = 1 + sum(int(group.get("replicas") or 0) for group in _groups(run))
+    agree(
+        session,
+        f"rayjob/{run.name} ({run.description}, {pods} pods) belongs to {owner.words}; stop and release it?",
+        yes=args.yes,
+    )
+
+
+def _groups(run: RunRecord) -> list[dict[str, Any]]:
+    return ((run.rayjob.get("spec") or {}).get("rayClusterSpec") or {}).get("workerGroupSpecs") or []
+
+
+def _delete(session: Session, cluster: Any, run: RunRecord) -> ExitCode:
+    """A run without a driver has no job to stop and nothing to remember."""
+    from ..apply import delete_run
+
+    session.output.progress(f"rayjob/{run.name} has no driver yet ({run.description}); deleting it")
+    delete_run(cluster, run.rayjob, say=session.output.progress, within=NOTICED)
+    session.manager.observe({"event": "torn-down", "run": run.id, "rayjob": run.name, "namespace": run.namespace})
+    session.output.result(StopResult(run, False, True, run.ray_cluster, (), None))
+    return ExitCode.OK
+
+
+def _stop_driver(session: Session, cluster: Any, run: RunRecord) -> None:
+    try:
+        with ray_connector(cluster, run.namespace)(run.ray_cluster) as jobs:
+            jobs.stop(run.submission_id)
+    except ClusterError as error:
+        raise ClusterError(
+            f"rayjob/{run.name} was not stopped: {error.message}",
+            error.hint or f"kubectl delete rayjob {run.name} -n {run.namespace}",
+            status=error.status,
+            reason=error.reason,
+        ) from error
+    session.output.progress(f"asked Ray to stop {run.submission_id}")
+
+
+def _until_final(session: Session, cluster: Any, run: RunRecord) -> RunRecord:
+    from ..watch import Follow, RunTarget
+
+    output = session.output
+    follow = Follow(cluster, RunTarget(run.namespace, run.name, run.uid, run.id), say=output.progress, warn=output.warn)
+    try:
+        end = follow.until_final(NOTICED)
+    finally:
+        follow.close()
+    if end.outcome is None:
+        raise ClusterError(
+            f"rayjob/{run.name} is not over yet: {end.message}",
+            paste(session, run.namespace, "job", "stop", run.id),
+        )
+    return RunRecord(follow.rayjob)
+
+
+def _keep_log(session: Session, cluster: Any, run: RunRecord) -> LogFacts | None:
+    """Read the rest of the log into the copy before the head goes with the cluster."""
+    from ..watch import DriverLog, LogCopy, Source, directory
+
+    if not run.ray_cluster or not run.status.get("jobStatus"):
+        return None
+    try:
+        copy = LogCopy.open(directory(run.id, session.env))
+    except (OSError, ValueError) as error:
+        session.output.warn(f"no copy of the log is kept on this machine: {error}")
+        return None
+    if copy is None:
+        return None  # another process follows this run, and keeps it
+    path = copy.path
+    reader = DriverLog(ray_connector(cluster, run.namespace), lambda data: None, copy=copy)
+    reader.follow(Source(run.ray_cluster, run.ray_cluster, run.submission_id))
+    reader.finish(5.0)
+    end = None
+    while end is None:
+        end = reader.join(1.0)
+    return LogFacts(str(path), end.complete, end.bytes) if end.bytes else None
+
+
+def _release(session: Session, cluster: Any, run: RunRecord, stopped: bool, log: LogFacts | None) -> ExitCode:
+    from ..apply import release
+
+    released = release(cluster, run.rayjob, within=GONE)
+    session.manager.observe({"event": "torn-down", "run": run.id, "rayjob": run.name, "namespace": run.namespace})
+    session.output.result(StopResult(run, stopped, False, released.ray_cluster, released.left, log))
+    if released.left:
+        session.output.warn(f"pods still there after {GONE:.0f} s: {', '.join(released.left)}")
+    return ExitCode.OK

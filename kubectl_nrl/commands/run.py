@@ -1,0 +1,141 @@
+"""`kubectl nrl run`: a recipe becomes a RayJob, followed to its end.
+
+Nothing is sent before the whole Plan stands, has been asked about, and its name is free: what fails later takes back what this
+call made.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ClusterError, ExitCode, UsageError
+from ..parser import PROG
+from .connecting import open_cluster
+from .planning import add_launch_arguments, add_plan_arguments, load_plan, refuse, seconds
+from .session import Session
+
+if TYPE_CHECKING:
+    from ..api import RunInfo
+    from ..config import Config
+    from ..plan import Plan
+
+EXAMPLES = """
+kubectl nrl run recipe.yaml --infra infra.yaml
+kubectl nrl run recipe.yaml --infra infra.yaml grpo.max_num_steps=10 infra.image=registry.example/nemo-rl:v0.7.0
+kubectl nrl run recipe.yaml --infra infra.yaml --dry-run
+kubectl nrl run recipe.yaml --infra infra.yaml --dry-run=server
+kubectl nrl run recipe.yaml --infra infra.yaml --no-wait
+"""
+
+_PROG = f"{PROG} run"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_plan_arguments(parser)
+    add_launch_arguments(parser)
+    group = parser.add_argument_group("how it is run")
+    add = group.add_argument
+    add("--run-id", metavar="ID", help="the run's id (default: date, time and four characters)")
+    add("--timeout", metavar="SECONDS", type=seconds, default=86400, help="give up waiting after this long (86400)")
+    add("--replace", action="store_true", help="delete a run of mine that has this RayJob's name, then run")
+    add("--yes", action="store_true", help="answer yes to questions")
+    add("--recreate", action="store_true", help="for long-lived clusters; no meaning for a RayJob")
+    add("--skip-daemons", action="store_true", help="for long-lived clusters; no meaning for a RayJob")
+    dry = parser.add_mutually_exclusive_group()
+    dry.add_argument(
+        "--dry-run", dest="dry_run", action="store_const", const="client", help="print the objects, send nothing"
+    )
+    # A literal option, since `nargs="?"` would swallow the recipe; argparse looks for the whole word first.
+    dry.add_argument(
+        "--dry-run=server",
+        dest="dry_run",
+        action="store_const",
+        const="server",
+        help="have the API server check every object strictly, create nothing",
+    )
+
+
+def handle(args: argparse.Namespace, session: Session) -> ExitCode | int:
+    run = session.new_run(args.run_id)
+    if args.dry_run == "client":
+        return _print(args, session, run)
+    from . import run_launch
+
+    cluster = open_cluster(session)
+    config, plan = _plan(args, session, run, cluster)
+    session.output.problems(plan.problems)
+    _refuse_unavailable(plan)
+    _warn_meaningless(args, session)
+    if args.dry_run == "server":
+        return run_launch.ask(args, session, cluster, config, plan)
+    return run_launch.launch(args, session, cluster, config, plan)
+
+
+def _plan(args: argparse.Namespace, session: Session, run: RunInfo, cluster: Any) -> tuple[Config, Plan]:
+    """The Plan for this cluster. What is wrong in the files is said even when the cluster cannot be reached."""
+    from ..facts import discover
+
+    try:
+        facts = discover(cluster)
+    except ClusterError:
+        _, offline = load_plan(args, session, run=run, prog=_PROG)
+        refuse(offline.problems)
+        _refuse_unavailable(offline)
+        raise
+    config, plan = load_plan(args, session, facts, run=run, context_namespace=cluster.namespace, prog=_PROG)
+    refuse(plan.problems)
+    if not facts.kuberay and plan.kind == "RayJob":
+        raise ClusterError(
+            f"this cluster has no KubeRay (ray.io/v1 is not served by {cluster.server})",
+            "an admin installs it: helm install kuberay-operator kuberay/kuberay-operator "
+            "--repo https://ray-project.github.io/kuberay-helm/ -n kuberay-system --create-namespace",
+            reason="NotServed",
+        )
+    return config, plan
+
+
+def _print(args: argparse.Namespace, session: Session, run: RunInfo) -> ExitCode:
+    from .manifest_text import plan_list, plan_yaml
+
+    _, plan = load_plan(args, session, run=run, context_namespace=_context_namespace(session), prog=_PROG)
+    refuse(plan.problems)
+    session.output.problems(plan.problems)
+    if session.output.format == "json":
+        import json
+
+        session.output.line(json.dumps(plan_list(plan), indent=2, ensure_ascii=False))
+    else:
+        session.output.line(plan_yaml(plan))
+    return ExitCode.OK
+
+
+def _context_namespace(session: Session) -> str | None:
+    """The context's namespace where there is a context: a dry run prints what a run would send."""
+    try:
+        return open_cluster(session).namespace
+    except ClusterError:
+        return None
+
+
+def _refuse_unavailable(plan: Plan) -> None:
+    """A Plan that only later versions can run. Raises `UsageError` before anything is sent."""
+    render = "--dry-run and check render it"
+    if plan.kind != "RayJob":
+        raise UsageError(
+            f"a run on long-lived clusters is not available in this version ({render})", "leave out --raycluster"
+        )
+    if plan.launch.code_source == "upload":
+        raise UsageError(
+            f"code source upload is not available in this version ({render})", "--code-source image, or lustre"
+        )
+    if plan.launch.submitter in ("portForward", "exec", "local"):
+        raise UsageError(
+            f"submitter {plan.launch.submitter} is not available in this version ({render})", "leave out --submitter"
+        )
+
+
+def _warn_meaningless(args: argparse.Namespace, session: Session) -> None:
+    for flag in ("recreate", "skip_daemons"):
+        if getattr(args, flag):
+            session.output.warn(f"--{flag.replace('_', '-')} has no meaning for a RayJob, which is always new")

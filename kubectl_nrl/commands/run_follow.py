@@ -1,0 +1,198 @@
+"""Stays with a run to its end: shows what happens, reads the log, says the result, sees to it that the workers go.
+
+The result is said before anything slow is waited for; Ctrl-C leaves the run alone and says how to come back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ClusterError, ExitCode
+from ..labels import WANDB
+from ..rayjob_state import STOPPED, Outcome, describe, parse_time, status_of
+from .connecting import RAY_API, ray_connector
+from .run_launch import commands_for, say_left_alone
+from .run_result import Held, LogFacts, RunResult
+from .session import Session
+
+if TYPE_CHECKING:
+    from ..plan import Plan
+    from ..watch import DriverLog, End, Follow, LogEnd
+
+#: Seconds that the workers of a finished run get to go before what holds them is named.
+WORKERS = 60.0
+#: Seconds without a byte after which the rest of a log is given up: on a head that stays, and on one that goes at once.
+REST_KEPT, REST_GOING = 30.0, 5.0
+#: Seconds that the result waits for the log's last bytes.
+RESULT_WITHIN = 0.7
+
+Tell = Callable[[Mapping[str, Any]], None]
+
+
+def driver_log(
+    session: Session, cluster: Any, namespace: str, run_id: str, *, poll: float = 0.5, wandb: Callable[[str], None]
+) -> tuple[DriverLog, str]:
+    """A reader of a run's log that shows it and keeps a copy; with it the copy's path, empty when none is kept."""
+    from ..watch import DriverLog, LogCopy, directory
+
+    folder, output = directory(run_id, session.env), session.output
+    try:
+        copy = LogCopy.open(folder)
+    except OSError as error:
+        copy = None
+        output.warn(f"no copy of the log is kept on this machine: {error}")
+    reader = DriverLog(
+        ray_connector(cluster, namespace), output.log, copy=copy, say=output.progress, wandb=wandb, poll=poll
+    )
+    return reader, str(copy.path) if copy else ""
+
+
+class Attending:
+    """One run that this call created, attended to its end."""
+
+    def __init__(self, session: Session, cluster: Any, plan: Plan, rayjob: dict[str, Any], event: Tell) -> None:
+        from ..watch import Follow, RunTarget
+
+        self._session, self._cluster, self._plan, self._event = session, cluster, plan, event
+        self._created = rayjob
+        self._wandb = ""
+        meta = rayjob["metadata"]
+        kept = plan.lifetime.head_kept or plan.lifetime.form == "keep" or bool(plan.lifetime.workers_after)
+        self._rest = REST_KEPT if kept else REST_GOING
+        self._log, self._path = driver_log(
+            session, cluster, plan.namespace, plan.run.id, poll=0.5 if kept else 0.25, wandb=self._on_wandb
+        )
+        self._follow: Follow = Follow(
+            cluster,
+            RunTarget(plan.namespace, meta["name"], meta["uid"], plan.run.id),
+            say=session.output.progress,
+            warn=session.output.warn,
+            event=event,
+            log=self._log,
+        )
+
+    def to_the_end(self, timeout: float) -> ExitCode | int:
+        """Attend until the end, `timeout` seconds at most; the exit code of the run, or of why it is not known."""
+        try:
+            end = self._follow.until_final(timeout)
+            if end.how == "final" and end.outcome is not None:
+                return self._finish(end.outcome)
+            return self._not_the_end(end)
+        except KeyboardInterrupt:
+            self._log.stop()
+            say_left_alone(self._session, self._plan.namespace, self._plan.run.id, "interrupted; the run goes on")
+            return ExitCode.INTERRUPTED
+        finally:
+            self._log.stop()
+            self._follow.close()
+
+    def _finish(self, outcome: Outcome) -> int:
+        output = self._session.output
+        self._log.finish(self._rest)
+        self._event({"event": "final", "state": outcome.state, "reason": outcome.reason})
+        end = self._log.join(RESULT_WITHIN)
+        result = self._result(outcome, end)
+        output.plain(result.text())
+        while end is None:
+            end = self._log.join(1.0)
+        if self._log.failure is not None:
+            raise self._log.failure
+        if not end.complete and (end.bytes or outcome.exit_code != ExitCode.CLUSTER):
+            output.warn(f"the end of the driver's log may be missing here ({end.bytes} bytes were read): {end.why}")
+        left = self._see_them_go(outcome)
+        if output.format != "text":
+            output.result(self._result(outcome, end, left))
+        return int(outcome.exit_code)
+
+    def _see_them_go(self, outcome: Outcome) -> list[str]:
+        """Wait for what the end takes away, releasing a stopped run, which no rule matches; the pods that stay."""
+        lifetime, output = self._plan.lifetime, self._session.output
+        if lifetime.form == "keep" or lifetime.workers_after or not self._follow.ray_cluster:
+            return []
+        whole = outcome.state == STOPPED or not lifetime.head_kept
+        if outcome.state == STOPPED and lifetime.form == "rules":
+            self._release()
+        left = self._follow.until_gone(WORKERS, head_too=whole)
+        for pod in left:
+            meta = pod["metadata"]
+            how = "being deleted" if meta.get("deletionTimestamp") else "not being deleted"
+            held = ", ".join(meta.get("finalizers") or ()) or "its containers have not ended"
+            output.warn(f"pod {meta['name']} is still there after {WORKERS:.0f} s ({how}; {held})")
+        if not left:
+            output.progress("all pods are gone" if whole else "the workers are gone")
+            self._event({"event": "torn-down"})
+        return [str(pod["metadata"]["name"]) for pod in left]
+
+    def _release(self) -> None:
+        from ..apply import release
+
+        try:
+            release(self._cluster, self._follow.rayjob, within=0)
+        except ClusterError as error:
+            self._session.output.warn(f"the stopped run still holds its pods: {error.message}")
+
+    def _not_the_end(self, end: End) -> ExitCode:
+        plan, output = self._plan, self._session.output
+        gave_up = end.how == "timeout"
+        code = ExitCode.GAVE_UP if gave_up else ExitCode.UNKNOWN
+        why = f"gave up waiting ({end.message})" if gave_up else f"the outcome is unknown: {end.message}"
+        output.error(f"{why}; it may still run" if not gave_up else f"{why}; the run goes on")
+        say_left_alone(self._session, plan.namespace, plan.run.id, f"run {plan.run.id} in namespace {plan.namespace}:")
+        if output.format != "text":
+            rayjob = self._follow.rayjob or self._created
+            state = describe(status_of(rayjob)) if gave_up else "UNKNOWN"
+            commands = commands_for(self._session, plan.namespace, plan.run.id)
+            result = RunResult(plan.run.id, rayjob, state, "", end.message, int(code), commands, wandb=self._wandb)
+            output.result(result)
+        return code
+
+    def _result(self, outcome: Outcome, end: LogEnd | None, left: list[str] | None = None) -> RunResult:
+        log = None
+        if self._path:
+            log = LogFacts(self._path, bool(end and end.complete), end.bytes if end else 0)
+        return RunResult(
+            self._plan.run.id,
+            self._follow.rayjob,
+            outcome.state,
+            outcome.reason,
+            outcome.message,
+            int(outcome.exit_code),
+            commands_for(self._session, self._plan.namespace, self._plan.run.id),
+            log if end is None or end.bytes else None,
+            self._wandb,
+            self._held(outcome),
+            left or (),
+        )
+
+    def _held(self, outcome: Outcome) -> Held | None:
+        """What stays after this end, by the Plan's lifetime and the pods as they are."""
+        from ..watch import gpus_of, is_worker, requests_of
+
+        lifetime = self._plan.lifetime
+        if not self._follow.ray_cluster or (outcome.state == STOPPED and lifetime.form != "keep"):
+            return None
+        seconds = lifetime.workers_after if lifetime.workers_after else lifetime.head_after
+        if lifetime.form != "keep" and not seconds:
+            return None
+        everything = lifetime.form == "keep" or bool(lifetime.workers_after)
+        pods = [p for p in self._follow.pods.values() if everything or not is_worker(p)]
+        until = None
+        if lifetime.form != "keep":
+            ended = parse_time(status_of(self._follow.rayjob).get("endTime")) or self._session.clock()
+            until = f"{ended + timedelta(seconds=seconds or 0):%Y-%m-%d %H:%M:%S} UTC"
+        why = "--no-shutdown" if until is None else "--hold" if everything else "the head, for its log: --ttl"
+        asked = {str(p["metadata"]["name"]): requests_of(p) for p in pods}
+        return Held(asked, sum(map(gpus_of, pods)), until, why)
+
+    def _on_wandb(self, url: str) -> None:
+        """Say the page, and keep it on the run's record, which other laptops read."""
+        self._wandb = url
+        self._session.output.progress(f"wandb: {url}")
+        meta = self._created["metadata"]
+        try:
+            body = {"metadata": {"annotations": {WANDB: url}}}
+            self._cluster.patch(RAY_API, "RayJob", meta["name"], meta["namespace"], body)
+        except ClusterError as error:
+            self._session.output.debug(f"wandb page not recorded: {error.message}")
