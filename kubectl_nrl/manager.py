@@ -100,7 +100,7 @@ class Manager:
         env = os.environ if env is None else env
         candidates = [Candidate(name, "builtin", module) for name, module in builtins.items()]
         candidates += external(argv_plugins, env, path)
-        for name in blocked(argv_plugins) + blocked(env.get("KUBECTL_NRL_PLUGINS", "").split(os.pathsep)):
+        for name in blocked(argv_plugins):
             kept = [c for c in candidates if not c.named(name)]
             if len(kept) == len(candidates) and warn:
                 near = did_you_mean(name, [c.name for c in candidates])

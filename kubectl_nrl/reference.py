@@ -21,8 +21,8 @@ _HEAD = f"""# Commands
 
 <!-- Generated from the parsers. Refresh it with: {COMMAND} -->
 
-`{PROG} VERB ...` and `kubectl-nrl VERB ...` are the same. Flags may stand before, between and after the other words;
-they are never abbreviated. kubectl passes no flag that is written before `nrl` to a plugin: write `{PROG} -n rl run
+`{PROG} VERB ...` and `kubectl-nrl VERB ...` are the same. Flags may stand before, between and after the other words,
+and are never abbreviated. kubectl passes no flag that is written before `nrl` to a plugin: it is `{PROG} -n rl run
 ...`.
 
 An override is a word of the form `a.b=1`, `+a=1`, `++a=1` or `~a`, with Hydra's grammar. One that begins with
@@ -43,7 +43,7 @@ _CODES = {
 
 _ENVIRONMENT = {
     "`KUBECTL_NRL_USER`, `NRL_K8S_USER`": "who you are, where the login name is not it",
-    "`KUBECTL_NRL_PLUGINS`": "plugin files and modules to load, separated as `PATH` is; `no:NAME` keeps one from loading",
+    "`KUBECTL_NRL_PLUGINS`": "plugin files and modules to load, separated as `PATH` is",
     "`KUBECTL_NRL_TRACE=1`": "print every hook call, its implementations and their times",
     "`NRL_K8S_DEFAULTS`": "the file with your own defaults, below every infra file",
     "`KUBECONFIG`": "kubeconfig files, as kubectl reads them",
