@@ -22,8 +22,8 @@ _HEAD = f"""# Commands
 <!-- Generated from the parsers. Refresh it with: {COMMAND} -->
 
 `{PROG} VERB ...` and `kubectl-nrl VERB ...` are the same. Flags may stand before, between and after the other words,
-and are never abbreviated. kubectl passes no flag that is written before `nrl` to a plugin: it is `{PROG} -n rl run
-...`.
+and are never abbreviated. kubectl passes no flag that is written before `nrl` to a plugin:
+write `{PROG} -n rl run`.
 
 An override is a word of the form `a.b=1`, `+a=1`, `++a=1` or `~a`, with Hydra's grammar. One that begins with
 `infra.` goes to the infra file. What follows `--` is never a flag.
