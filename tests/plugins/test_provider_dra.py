@@ -168,6 +168,11 @@ def test_the_domain_awaits_the_template_its_controller_makes() -> None:
     assert (ref.api_version, ref.kind, ref.name) == ("resource.k8s.io/v1", "ResourceClaimTemplate", name)
 
 
+def test_the_domain_is_of_the_served_version() -> None:
+    (resource,) = DOMAIN.resources(context(facts=ClusterFacts(compute_domain_version="v2")))
+    assert resource.manifest["apiVersion"] == "resource.nvidia.com/v2"
+
+
 def test_the_domains_template_is_never_rendered() -> None:
     assert {resource.manifest["kind"] for resource in DOMAIN.resources(context())} == {"ComputeDomain"}
 
@@ -281,6 +286,13 @@ def test_preflight_of_a_domain() -> None:
     assert oks(DOMAIN, absent=frozenset({"DeviceClass"})) == [False, True]
 
 
+def test_a_domain_that_may_not_be_listed_says_so() -> None:
+    for how, words in (("forbidden", "may not be listed"), ("absent", "resource.nvidia.com/v2 is not served")):
+        ctx = context(facts=ClusterFacts(compute_domain_version="v2"))
+        found = list(DOMAIN.checks(ctx, FakeCluster([CHANNEL_CLASS], **{how: frozenset({"ComputeDomain"})})))
+        assert found[1].detail == words
+
+
 def test_preflight_of_nics() -> None:
     assert oks(ROCE, thing("DeviceClass", "roce.networking.k8s.aws")) == [True]
     assert oks(ROCE, thing("DeviceClass", "mrdma.google.com"), ctx=context(profile=PROFILE)) == [True]
@@ -325,5 +337,8 @@ def test_a_domain_that_is_being_deleted_is_a_reason() -> None:
     run = {"metadata": {"name": "r", "namespace": "rl", "uid": "u1"}}
     (reason,) = DOMAIN.reasons(run, FakeCluster([thing("ComputeDomain", "d", metadata=owned)]))
     assert "finalizers: f" in reason.message
-    assert list(DOMAIN.reasons(run, FakeCluster([thing("ComputeDomain", "d")]))) == []
+    others = {**owned, "ownerReferences": [{"uid": "u2"}]}
+    standing = {"ownerReferences": owned["ownerReferences"]}
+    for metadata in ({}, others, standing):
+        assert list(DOMAIN.reasons(run, FakeCluster([thing("ComputeDomain", "d", metadata=metadata)]))) == []
     assert list(DOMAIN.reasons(run, FakeCluster(absent=frozenset({"ComputeDomain"})))) == []
