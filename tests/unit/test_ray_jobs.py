@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from kubectl_nrl import ray_jobs
 from kubectl_nrl.errors import ClusterError
-from kubectl_nrl.ray_jobs import Head, RayJobs
+from kubectl_nrl.ray_jobs import Head, RayJobs, logs
+from kubectl_nrl.ray_jobs.head import told
 
 
 @dataclass
@@ -152,7 +153,7 @@ def test_the_shell_line_of_the_exec_way_is_right(tmp_path: Any) -> None:
     path.write_bytes(b"0123\xff56789")
 
     def tail(start: int, limit: int) -> subprocess.CompletedProcess[bytes]:
-        words = ["sh", "-c", ray_jobs._TAIL, "sh", str(path), str(start), str(limit)]
+        words = ["sh", "-c", logs._TAIL, "sh", str(path), str(start), str(limit)]
         return subprocess.run(words, capture_output=True, check=False, cwd=tmp_path)
 
     assert tail(4, 3).stdout == b"3\xff5" and tail(100, 3).stdout == b""
@@ -199,7 +200,7 @@ def test_a_traceback_becomes_its_last_line() -> None:
 
 @given(st.binary(max_size=1000))
 def test_any_error_text_is_one_short_line(body: bytes) -> None:
-    line = ray_jobs.told(body)
+    line = told(body)
     assert len(line) <= 300 and "\n" not in line and (not line or line.isprintable())
 
 

@@ -1,0 +1,8 @@
+"""Ray's Jobs API and the drivers' logs of a Ray cluster, wherever it runs."""
+
+from .head import Answer, Exec, Head, Transport
+from .jobs import RayJobs
+from .locate import connect, head_pod, token_of
+from .logs import log_name
+
+__all__ = ["Answer", "Exec", "Head", "RayJobs", "Transport", "connect", "head_pod", "log_name", "token_of"]

@@ -1,0 +1,113 @@
+"""The head of one Ray cluster, as it is reached: its ports, its token, and what its refusals mean."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+from urllib.parse import quote
+
+from ..errors import ClusterError
+
+DASHBOARD_PORT = 8265
+#: Ray's dashboard agent; serves the files of the node's log directory, with Range requests.
+AGENT_PORT = 52365
+
+
+class Answer(Protocol):
+    """An HTTP answer. `headers` have lower-case names."""
+
+    status: int
+    headers: dict[str, str]
+
+    def read(self) -> bytes: ...
+    def close(self) -> None: ...
+
+
+class Transport(Protocol):
+    """HTTP to one port of the head: `cluster.Forward`, or a pool on this machine. Raises `ClusterError`."""
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str] | None = None,
+        body: bytes = b"",
+        *,
+        timeout: float = 30.0,
+        cancelled: Callable[[], bool] | None = None,
+    ) -> Answer: ...
+    def close(self) -> None: ...
+
+
+#: Runs a command on the head: exit code, stdout, stderr.
+Exec = Callable[[Sequence[str]], tuple[int, bytes, bytes]]
+
+
+@dataclass
+class Head:
+    """How a head is reached. `agent` and `run` may be absent; `where` names the cluster in messages."""
+
+    api: Transport
+    agent: Transport | None = None
+    run: Exec | None = None
+    token: str | None = field(default=None, repr=False)
+    log_dir: str = "/tmp/ray/session_latest/logs"
+    where: str = "the Ray cluster"
+    pod: str = ""
+
+    def headers(self) -> dict[str, str]:
+        return {"x-ray-authorization": f"Bearer {self.token}"} if self.token else {}
+
+    def send(self, method: str, path: str, doing: str) -> tuple[int, bytes]:
+        answer = self.api.request(method, path, self.headers())
+        body = answer.read()
+        if answer.status in (401, 403):
+            raise self.unauthorized(answer.status, doing)
+        return answer.status, body
+
+    def json(self, method: str, path: str, doing: str) -> Any:
+        return self.decode(*self.send(method, path, doing), doing)
+
+    def decode(self, status: int, body: bytes, doing: str) -> Any:
+        if status >= 300:
+            reason = {404: "NotFound", 500: "RayError"}.get(status, "RayRefused")
+            raise ClusterError(
+                f"cannot {doing} on {self.where}: {told(body) or f'HTTP {status}'}", status=status, reason=reason
+            )
+        try:
+            return json.loads(body)
+        except ValueError:
+            raise ClusterError(
+                f"cannot {doing} on {self.where}: the answer is not JSON", status=status, reason="NotRay"
+            ) from None
+
+    def unauthorized(self, status: int, doing: str) -> ClusterError:
+        why = "does not accept the token" if self.token else "requires a token, and none is known"
+        return ClusterError(
+            f"cannot {doing}: Ray on {self.where} {why} ({status})",
+            "the RayCluster's spec.authOptions names the Secret that holds the token",
+            status=status,
+            reason="RayUnauthorized",
+        )
+
+    def close(self) -> None:
+        self.api.close()
+        if self.agent is not None:
+            self.agent.close()
+
+
+def job_path(submission_id: str, more: str = "") -> str:
+    """Path of a job in the Jobs API; an id cannot break out of it."""
+    return f"/api/jobs/{quote(submission_id, safe='')}{more}"
+
+
+def told(body: bytes) -> str:
+    """What Ray's error says, in one line: of a traceback its exception, else the last line that says something."""
+    lines = [line.strip() for line in body.decode("utf-8", "replace").splitlines()]
+    named = [line for line in lines if re.match(r"[\w.]+(Error|Exception)\b", line)]
+    said = [line for line in lines if any(c.isalnum() for c in line)]
+    text = "".join(c for c in ((named or said or [""])[-1]) if c.isprintable())
+    return text if len(text) <= 300 else text[:297] + "..."

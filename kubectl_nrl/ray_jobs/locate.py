@@ -1,0 +1,109 @@
+"""From a RayCluster object to the Jobs API of its head, through the Kubernetes API."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from ..errors import ClusterError
+from .head import AGENT_PORT, DASHBOARD_PORT, Head, Transport
+from .jobs import RayJobs
+
+#: Key of the token in the Secret that KubeRay makes (KubeRay: RAY_AUTH_TOKEN_SECRET_KEY).
+TOKEN_KEY = "auth_token"
+
+
+class KubernetesReader(Protocol):
+    """What `connect` needs of `cluster.Cluster`."""
+
+    def get(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> Mapping[str, Any] | None: ...
+    def list(
+        self, api_version: str, kind: str, namespace: str | None = None, *, label_selector: str = ""
+    ) -> Sequence[Mapping[str, Any]]: ...
+    def forward(self, namespace: str, pod: str, port: int) -> Transport: ...
+    def exec(
+        self, namespace: str, pod: str, command: Sequence[str], *, container: str | None = None, timeout: float = 30
+    ) -> tuple[int, bytes, bytes]: ...
+
+
+def connect(cluster: KubernetesReader, raycluster: Mapping[str, Any]) -> RayJobs:
+    """The Jobs API of a RayCluster object, through port-forwards to its head pod; nothing is sent to Ray yet.
+
+    Raises `ClusterError`: reason `NoHead` when no head pod runs, `RayUnauthorized` when its token cannot be read.
+    """
+    metadata = raycluster["metadata"]
+    namespace, name = metadata["namespace"], metadata["name"]
+    params = ((raycluster.get("spec") or {}).get("headGroupSpec") or {}).get("rayStartParams") or {}
+    pod = head_pod(cluster, raycluster)
+    pod_name = pod["metadata"]["name"]
+    container = pod["spec"]["containers"][0]["name"]
+
+    def run(command: Sequence[str]) -> tuple[int, bytes, bytes]:
+        return cluster.exec(namespace, pod_name, command, container=container)
+
+    return RayJobs(
+        Head(
+            api=cluster.forward(namespace, pod_name, _port(params, "dashboard-port", DASHBOARD_PORT)),
+            agent=cluster.forward(namespace, pod_name, _port(params, "dashboard-agent-listen-port", AGENT_PORT)),
+            run=run,
+            token=token_of(cluster, raycluster),
+            log_dir=f"{str(params.get('temp-dir') or '/tmp/ray').rstrip('/')}/session_latest/logs",
+            where=f'RayCluster "{name}"',
+            pod=pod_name,
+        )
+    )
+
+
+def head_pod(cluster: KubernetesReader, raycluster: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The running head pod, found by KubeRay's labels; one that is going away, or has ended, does not count.
+
+    Raises `ClusterError` (reason `NoHead`) when there is none.
+    """
+    metadata = raycluster["metadata"]
+    selector = f"ray.io/cluster={metadata['name']},ray.io/node-type=head"
+    pods = [
+        pod
+        for pod in cluster.list("v1", "Pod", metadata["namespace"], label_selector=selector)
+        if not pod["metadata"].get("deletionTimestamp") and (pod.get("status") or {}).get("phase") == "Running"
+    ]
+    if not pods:
+        raise ClusterError(
+            f'RayCluster "{metadata["name"]}" has no running head pod',
+            f"see its pods: kubectl get pods -n {metadata['namespace']} -l ray.io/cluster={metadata['name']}",
+            reason="NoHead",
+        )
+    return max(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp") or ""))
+
+
+def token_of(cluster: KubernetesReader, raycluster: Mapping[str, Any]) -> str | None:
+    """Ray's token, when the RayCluster has `authOptions.mode:
+
+    token`: from its Secret (KubeRay's, or the user's own).
+    """
+    auth = (raycluster.get("spec") or {}).get("authOptions") or {}
+    if auth.get("mode") != "token":
+        return None
+    metadata = raycluster["metadata"]
+    namespace, name = metadata["namespace"], str(auth.get("secretName") or metadata["name"])
+    try:
+        secret = cluster.get("v1", "Secret", name, namespace)
+    except ClusterError as error:
+        if error.status != 403:
+            raise
+        raise ClusterError(
+            f"Ray requires a token; cannot read Secret {namespace}/{name} (forbidden)",
+            f"ask for: kubectl auth can-i get secrets/{name} -n {namespace}",
+            status=403,
+            reason="RayUnauthorized",
+        ) from error
+    data = (secret or {}).get("data") or {}
+    if TOKEN_KEY not in data:
+        what = f"has no key {TOKEN_KEY}" if secret else "is not there"
+        raise ClusterError(f"Ray requires a token; Secret {namespace}/{name} {what}", reason="RayUnauthorized")
+    return base64.b64decode(data[TOKEN_KEY]).decode().strip()
+
+
+def _port(params: Mapping[str, Any], key: str, default: int) -> int:
+    value = str(params.get(key) or "")
+    return int(value) if value.isdecimal() else default
