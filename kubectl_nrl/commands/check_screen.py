@@ -18,7 +18,7 @@ _NOTES = {
     "flag": "from -n",
     "infra": "from the infra file",
     "context": "from the kubeconfig context",
-    "default": "nothing names another",
+    "default": "unless the kubeconfig context names another",
 }
 
 

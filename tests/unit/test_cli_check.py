@@ -38,7 +38,7 @@ def test_the_screen_says_what_will_run(project: Project) -> None:
     out = project.run(CHECK).ok().out
     for words in (
         "RayJob rl-user-recipe-",
-        "namespace  default (nothing names another)",
+        "namespace  default (unless the kubeconfig context names another)",
         "scheduler  kai, queue rl",
         "dra        computedomain, roce",
         "3 pods, 8 GPUs",
