@@ -19,6 +19,7 @@ from .interpolation import Resolver, Unresolved, is_live
 from .nodes import MISSING, Node, from_plain, to_plain, with_text_keys
 from .origins import Origins
 
+_USER = re.compile(r"(\\*)\$\{user:\s*\}")
 _OPEN = re.compile(r"(\\*)\$\{")
 
 
@@ -82,10 +83,13 @@ class Config:
         return default if value is None else value
 
     def recipe_yaml(self) -> str:
-        """What `NRL_RECIPE` holds: defaults and overrides merged, every `${...}` and `???` as written."""
+        """What `NRL_RECIPE` holds: defaults and overrides merged, every `${...}` and `???` as written.
+
+        Only `${user:}` is replaced: no program on the pod could give it a value.
+        """
         from .yaml_text import dump
 
-        return dump(to_plain(self.trees.submitted))
+        return dump(_with_user(to_plain(self.trees.submitted), self.user.name))
 
     def with_infra_defaults(self, defaults: Mapping[str, Any], source: str) -> Config:
         """The same with a profile's `defaults` below everything the user wrote; interpolations in them are resolved.
@@ -126,6 +130,22 @@ def _below(below: Node, above: Node) -> Node:
     for key, child in above.value.items():
         value[key] = _below(value[key], child) if key in value else child
     return above.with_value(value)
+
+
+def _with_user(value: Any, name: str) -> Any:
+    """The value with the user's name for every `${user:}` that is not escaped."""
+    if isinstance(value, dict):
+        return {key: _with_user(child, name) for key, child in value.items()}
+    if isinstance(value, list):
+        return [_with_user(child, name) for child in value]
+    if not isinstance(value, str) or "${user:" not in value:
+        return value
+
+    def replaced(match: re.Match[str]) -> str:
+        slashes = len(match[1])
+        return match[0] if slashes % 2 else "\\" * (slashes // 2) + name
+
+    return _USER.sub(replaced, value)
 
 
 def _escaped(node: Node) -> Node:

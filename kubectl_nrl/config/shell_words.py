@@ -6,6 +6,7 @@ change. What it cannot judge it calls not literal, so that nobody rewrites it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -14,6 +15,9 @@ Quote = Callable[[str], str]
 
 #: Shells inside one another (`bash -c '...'`, `$(...)`).
 MAX_DEPTH = 8
+
+#: The word after `<<`: an optional dash, an optional quote, the delimiter.
+_HEREDOC = re.compile(r"(-?)[ \t]*(['\"\\]?)([\w.-]+)\2?")
 
 _BLANK = " \t\r"
 _BREAK = "\n;|&()"
@@ -55,6 +59,7 @@ class _Scanner:
         self.depth = depth
         self.command = Command(quote=quote)
         self.skip_target = False
+        self.heredocs: list[tuple[str, bool]] = []
 
     def run(self) -> None:
         while self.at < self.end:
@@ -71,6 +76,8 @@ class _Scanner:
             elif char in _BREAK:
                 self._finish()
                 self.at += 1
+                if char == "\n":
+                    self._heredoc_bodies()
             else:
                 self._word()
         self._finish()
@@ -98,11 +105,33 @@ class _Scanner:
         words = self.command.words
         if words and words[-1].end == self.at and (words[-1].value or "").isdigit():
             words.pop()
+        start = self.at
         while self.at < self.end and self.text[self.at] in "<>&|":
             self.at += 1
-        if self.text.startswith("-", self.at) and self.text[self.at - 1] == "<":
-            self.at += 1
+        operator = self.text[start : self.at]
+        if operator == "<<":
+            heredoc = _HEREDOC.match(self.text, self.at, self.end)
+            if heredoc:
+                self.heredocs.append((heredoc[3], bool(heredoc[1])))
+                self.at = heredoc.end()
+                return
         self.skip_target = True
+
+    def _heredoc_bodies(self) -> None:
+        """Skips the bodies of the here-documents that the line before began; a script in one is read as well."""
+        for delimiter, tabs in self.heredocs:
+            start = self.at
+            while self.at < self.end:
+                newline = self.text.find("\n", self.at, self.end)
+                line_end = self.end if newline < 0 else newline
+                line = self.text[self.at : line_end].rstrip("\r")
+                if (line.lstrip("\t") if tabs else line) == delimiter:
+                    break
+                self.at = min(line_end + 1, self.end)
+            self._nested(start, self.at, self.quote)
+            newline = self.text.find("\n", self.at, self.end)
+            self.at = self.end if newline < 0 else newline + 1
+        self.heredocs.clear()
 
     def _word(self) -> None:
         start, value = self.at, ""

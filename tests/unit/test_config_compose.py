@@ -161,6 +161,11 @@ def test_nrl_recipe_is_the_composed_recipe_unresolved(files: ConfigFiles) -> Non
     assert text == "lr: 1.0e-05\nhf: ${oc.env:HF_HOME}\nname: '1e-4'\nday: '2024-01-01'\nm:\n  true: 'on'\n"
 
 
+def test_nrl_recipe_names_the_user_whom_no_pod_knows(files: ConfigFiles) -> None:
+    text = files.recipe("d: /x/${user:}/y\ne: \\${user:}\nl: ['${oc.env:A,${user:}}']\n").recipe_yaml()
+    assert text == "d: /x/jo/y\ne: \\${user:}\nl:\n- ${oc.env:A,jo}\n"
+
+
 VALUES = st.recursive(
     st.one_of(st.none(), st.integers(0, 3), st.sampled_from(["x", "???"])),
     lambda inner: st.one_of(st.lists(inner, max_size=2), st.dictionaries(st.sampled_from("abc"), inner, max_size=3)),

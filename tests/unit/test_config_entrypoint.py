@@ -39,6 +39,9 @@ def inline(text: str, *overrides: str) -> Rewritten:
         ("bash -c 'python run.py --config r.yaml'", f"bash -c 'python run.py --config {NRL}'"),
         ('bash -c "python run.py --config r.yaml"', 'bash -c "python run.py --config \\"\\$NRL_RECIPE\\""'),
         ("python run.py --config r.yaml>log 2>&1 &", f"python run.py --config {NRL}>log 2>&1 &"),
+        ("cat <<EOF > x\nit's --config a\nEOF\npython run.py --config r.yaml",
+         f"cat <<EOF > x\nit's --config a\nEOF\npython run.py --config {NRL}"),
+        ("bash <<'E'\npython run.py --config r.yaml\nE\n", f"bash <<'E'\npython run.py --config {NRL}\nE\n"),
         ("if true; then python run.py --config r.yaml; fi", f"if true; then python run.py --config {NRL}; fi"),
     ],
 )  # fmt: skip
@@ -158,6 +161,8 @@ def arguments(script: str, tmp_path: Path) -> list[list[str]]:
         "bash -c \"bash -c 'p.py --config r.yaml a=1'\"",
         "(p.py --config r.yaml a=1) && true",
         "p.py --config r.yaml a=1 > /dev/null 2>&1",
+        "cat <<-EOF >/dev/null\n\tit's\n\tEOF\np.py --config r.yaml a=1",
+        "bash <<'END'\np.py --config r.yaml a=1\nEND\n",
     ],
 )
 @pytest.mark.parametrize("value", ["2", "'x y'", '"q"', "[1,'b c']", '{k:"it\'s"}', "\\$HOME", "`x`"])
@@ -225,6 +230,8 @@ PIECES = st.sampled_from(
         "|",
         ">",
         "<<",
+        "<<E\n",
+        "E\n",
         "&",
         "#",
         " ",
