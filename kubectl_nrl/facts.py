@@ -123,10 +123,7 @@ def _images(deployments: Iterable[Mapping[str, Any]]) -> Iterable[str]:
 
 
 def _tag(image: str, part: str) -> tuple[int, int] | None:
-    """(major, minor) of `registry/repo/name:v0.14.2`, when the name has `part` in it;
-
-    a digest behind the tag is ignored.
-    """
+    """(major, minor) of an image like `registry/repo/name:v0.14.2@sha256:...` whose name has `part` in it."""
     match = re.fullmatch(r"(?P<name>.+):v?(?P<major>\d+)\.(?P<minor>\d+)(\.[\w.+-]+)?(@.*)?", image)
     if not match or part not in match["name"].rpartition("/")[2]:
         return None

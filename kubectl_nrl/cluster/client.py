@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import SplitResult, urlencode, urlsplit
 
 from ..errors import ClusterError
 from . import errors
@@ -35,14 +35,13 @@ AGENT = "kubectl-nrl"
 
 
 class Client:
-    """One API server, as one user. `trace` gets a line per request: method, path, status, milliseconds; never a
-    header or body.
+    """One API server, as one user.
+
+    `trace` gets a line per request (method, path, status, milliseconds), never a header, query or body.
     """
 
     def __init__(self, access: Access, env: Mapping[str, str], trace: Callable[[str], None] | None = None) -> None:
-        url = urlsplit(access.server)
-        if url.scheme not in ("http", "https") or not url.hostname:
-            raise ClusterError(f"server {access.server} of the kubeconfig is not an http(s) address", reason="NoConfig")
+        url, port = _address(access.server)
         self.access = access
         self.credentials = Credentials(access, env)
         #: Streaming subresources for which WebSockets were refused.
@@ -50,9 +49,9 @@ class Client:
         self._trace = trace
         self._prefix = url.path.rstrip("/")
         self._host = url.netloc.rpartition("@")[2]
-        port = url.port or (443 if url.scheme == "https" else 80)
-        proxy = proxy_for(url.scheme, url.hostname, port, access.proxy, env)
-        self._plain = Address(url.hostname, port, None, access.server_name, proxy)
+        host = url.hostname or ""
+        proxy = proxy_for(url.scheme, host, port, access.proxy, env)
+        self._plain = Address(host, port, None, access.server_name, proxy)
         self._https = url.scheme == "https"
         self._contexts: dict[tuple[str, str] | None, ssl.SSLContext] = {}
         self.pool = Pool(self.dial)
@@ -98,7 +97,7 @@ class Client:
     ) -> tuple[int, bytes]:
         """Status and body of the answer, whatever the status. Raises `ClusterError` when there is no answer."""
         target = self.target(path, query)
-        payload = b"" if body is None else json.dumps(body, ensure_ascii=False).encode()
+        payload = b"" if body is None else json.dumps(body).encode()
         extra = {"Accept-Encoding": "gzip", **(headers or {}), **({"Content-Type": content_type} if payload else {})}
         request = Request(method, target, extra, payload)
         return _Attempts(self, request, doing, timeout=timeout, cancelled=cancelled).run()
@@ -185,6 +184,18 @@ class Client:
 
     def close(self) -> None:
         self.pool.close()
+
+
+def _address(server: str) -> tuple[SplitResult, int]:
+    """The parts of the server's URL, and its port."""
+    try:
+        url = urlsplit(server)
+        port = url.port or (443 if url.scheme == "https" else 80)
+    except ValueError:
+        url, port = SplitResult("", "", "", "", ""), 0
+    if url.scheme not in ("http", "https") or not url.hostname:
+        raise ClusterError(f"server {server} of the kubeconfig is not an http(s) address", reason="NoConfig")
+    return url, port
 
 
 class _Attempts:

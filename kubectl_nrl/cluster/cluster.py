@@ -57,8 +57,9 @@ class Cluster:
         trace: Callable[[str], None] | None = None,
         env: Mapping[str, str] | None = None,
     ) -> Cluster:
-        """The cluster of a context; nothing is sent yet. Raises `ClusterError` with a hint when there is no such
-        context.
+        """The cluster of a context; nothing is sent yet.
+
+        Raises `ClusterError` with a hint when there is no such context.
         """
         environment = os.environ if env is None else env
         return cls(Client(kubeconfigs.choose(kubeconfig, context, environment), environment, trace))
@@ -299,8 +300,9 @@ class Cluster:
     def _list(
         self, resource: Resource, namespace: str | None, query: Mapping[str, str], cancelled: Callable[[], bool] | None
     ) -> tuple[Items, str]:
-        """All pages, and the version to watch from. When the server forgets the first page (410), all over in one
-        page.
+        """All pages, and the version to watch from.
+
+        When the server has forgotten the version of the first page (410), all over again in one page.
         """
         doing = errors.describe("list", resource.title, "", namespace)
         items: Items = []

@@ -50,8 +50,9 @@ class Credentials:
         return any(self._access.user.get(key) for key in ("exec", "tokenFile", "auth-provider"))
 
     def current(self, *, refused: Proof | None = None) -> Proof:
-        """The proof to use now; `refused` is the one that a 401 answered, which is not used again if it can be
-        renewed.
+        """The proof to use now.
+
+        `refused` is the one that a 401 answered, which is not used again if it can be renewed.
         """
         with self._lock:
             proof = self._proof
@@ -78,7 +79,10 @@ class Credentials:
 
 
 def _bearer(token: Any) -> dict[str, str]:
-    return {"Authorization": f"Bearer {str(token).strip()}"}
+    text = str(token).strip()
+    if not text.isascii() or not text.isprintable():
+        raise ClusterError("the token of the kubeconfig's user has characters that no token has", reason="NoConfig")
+    return {"Authorization": f"Bearer {text}"}
 
 
 def _basic(user: Mapping[str, Any]) -> dict[str, str]:

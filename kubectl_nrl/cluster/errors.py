@@ -17,7 +17,8 @@ LONGEST = 600
 
 #: Things that look like credentials: bearer headers, JSON web tokens, well-known prefixes of tokens.
 _SECRET = re.compile(
-    r"(?i:bearer)\s+[\w.~+/=-]{8,}|eyJ[\w-]{8,}\.[\w-]+\.?[\w-]*|\b(?:hf_|sk-|ghp_|github_pat_|glpat-|xox[abp]-|nvapi-)[\w-]{6,}"
+    r"(?i:bearer)\s+[\w.~+/=-]{8,}|eyJ[\w-]{8,}\.[\w-]+\.?[\w-]*|\bhf_[A-Za-z0-9]{10,}|\bsk-[\w-]{20,}"
+    r"|\b(?:ghp_|github_pat_|glpat-|xox[abp]-|nvapi-)[\w-]{6,}"
 )
 
 
@@ -43,9 +44,10 @@ def describe(verb: str, resource: str, name: str = "", namespace: str | None = N
     return f"{verb} {resource}{quoted}" + (f' in namespace "{namespace}"' if namespace else "")
 
 
-def refusal(doing: str, code: int, body: bytes, *, user: str = "", can_i: str = "", asked: bool = True) -> ClusterError:
-    """The error for an answer that is no success. `can_i` are the words of a `kubectl auth can-i` that would show the
-    permission.
+def refusal(doing: str, code: int, body: bytes, *, user: str = "", can_i: str = "") -> ClusterError:
+    """The error for an answer that is no success.
+
+    `can_i` are the words of a `kubectl auth can-i` that would show the permission.
     """
     status = parse_status(body)
     reason = str(status.get("reason") or "")

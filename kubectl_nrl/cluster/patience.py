@@ -35,6 +35,11 @@ class Patience:
             raise TimeoutError(f"no answer within {self.seconds:g} s")
         return min(left, SLICE)
 
+    def within(self, seconds: float) -> Patience:
+        """The same, but at most that many seconds from now."""
+        left = seconds if self._end is None else min(seconds, self._end - time.monotonic())
+        return Patience(left, self._cancelled)
+
     def renewed(self) -> Patience:
         """The same patience, counted from now: progress was made."""
         return Patience(self.seconds, self._cancelled)

@@ -73,7 +73,12 @@ class Response:
     def read(self) -> bytes:
         """The whole body, decompressed."""
         body = b"".join(self.chunks())
-        return zlib.decompress(body, 47) if body and self.headers.get("content-encoding") == "gzip" else body
+        if not body or self.headers.get("content-encoding") != "gzip":
+            return body
+        try:
+            return zlib.decompress(body, 47)
+        except zlib.error as error:
+            raise WireError(f"the answer cannot be unpacked ({error})") from error
 
     def _finish_if_done(self) -> None:
         if self._parser.done and self._channel is not None:

@@ -12,6 +12,9 @@ from typing import Protocol
 
 from .patience import Patience
 
+#: Seconds after which the next address of a name is tried.
+NEXT_ADDRESS_SECONDS = 3.0
+
 
 class Channel(Protocol):
     """Bytes both ways. `recv` returns b"" at the end of the stream."""
@@ -70,15 +73,20 @@ class SocketChannel:
 
 
 def connect(host: str, port: int, patience: Patience) -> socket.socket:
-    """The first address that answers, tried in the resolver's order; the last error when none does."""
+    """The first address that answers, tried in the resolver's order; the last error when none does.
+
+    One that swallows what is sent (a broken IPv6 route) must not use up the time of the others.
+    """
     last: OSError = OSError(f"{host} has no address")
-    for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    for number, (family, kind, protocol, _, address) in enumerate(found, 1):
+        attempt = patience if number == len(found) else patience.within(NEXT_ADDRESS_SECONDS)
         sock = socket.socket(family, kind, protocol)
         try:
             sock.setblocking(False)
             code = sock.connect_ex(address)
             while code in (errno.EINPROGRESS, errno.EALREADY, errno.EWOULDBLOCK):
-                if _poll(sock, select.POLLOUT, patience.slice()):
+                if _poll(sock, select.POLLOUT, attempt.slice()):
                     code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
                     break
             if code:
@@ -88,8 +96,6 @@ def connect(host: str, port: int, patience: Patience) -> socket.socket:
         except OSError as error:
             sock.close()
             last = error
-            if isinstance(error, TimeoutError):
-                break
         except BaseException:
             sock.close()
             raise

@@ -62,8 +62,9 @@ class Watcher:
         self._lost = False
 
     def events(self) -> Iterator[WatchEvent]:
-        """Changes until `stop` is set. Raises `ClusterError` when the cluster refuses (401, 403, a kind that is not
-        served).
+        """Changes until `stop` is set.
+
+        Raises `ClusterError` when the cluster refuses (401, 403, a kind that is not served).
         """
         while not self._stop.is_set():
             try:

@@ -14,9 +14,7 @@ MAX_CHUNK_LINE = 8 * 1024
 
 
 class WireError(OSError):
-    """Bytes that are not the rest of an HTTP/1.1 response: the peer went away in the middle, or speaks something
-    else.
-    """
+    """Not the rest of an HTTP/1.1 response: the peer went away in the middle, or speaks something else."""
 
 
 @dataclass(frozen=True)
@@ -139,9 +137,7 @@ class ResponseParser:
         return out
 
     def _read_chunks(self) -> bytes:
-        """`_left` is -1 at a size line, -2 at the line end after a chunk, -3 in the trailers, else bytes left of a
-        chunk.
-        """
+        """`_left`: -1 at a size line, -2 at the line end after a chunk, -3 in the trailers, else bytes of a chunk."""
         out = []
         while not self.done:
             if self._left is not None and self._left > 0:

@@ -24,9 +24,9 @@ class RayJobs:
         return self._head.pod
 
     def version(self) -> dict[str, Any]:
-        """`ray_version` and more;
+        """`ray_version` and more.
 
-        an answer is also the proof that the Jobs API is ready (`/` answers without a token).
+        An answer is also the proof that the Jobs API is ready: `/` answers without a token.
         """
         return self._head.json("GET", "/api/version", "read Ray's version")  # type: ignore[no-any-return]
 
@@ -53,10 +53,7 @@ class RayJobs:
         return bool(answer.get("deleted"))
 
     def log_chunk(self, submission_id: str, offset: int, *, limit: int = CHUNK) -> bytes:
-        """Bytes of the driver's log from `offset` on, at most `limit`;
-
-        b"" when there are none yet (see `DriverLogs`).
-        """
+        """Bytes of the driver's log from `offset` on (see `DriverLogs.chunk`); b"" when there are none yet."""
         return self._logs.chunk(submission_id, offset, limit=limit)
 
     def close(self) -> None:

@@ -77,10 +77,7 @@ def head_pod(cluster: KubernetesReader, raycluster: Mapping[str, Any]) -> Mappin
 
 
 def token_of(cluster: KubernetesReader, raycluster: Mapping[str, Any]) -> str | None:
-    """Ray's token, when the RayCluster has `authOptions.mode:
-
-    token`: from its Secret (KubeRay's, or the user's own).
-    """
+    """Ray's token where `authOptions.mode` is `token`, from its Secret (KubeRay's, or the user's own); else None."""
     auth = (raycluster.get("spec") or {}).get("authOptions") or {}
     if auth.get("mode") != "token":
         return None

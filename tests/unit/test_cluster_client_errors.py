@@ -62,7 +62,7 @@ def test_bad_credentials_name_the_user_and_not_the_token() -> None:
         "Bearer abcdefghijklmnop",
         "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJrdWIifQ.c2lnbmF0dXJl",
         "hf_abcdefGHIJK",
-        "sk-abc_defghij",
+        "sk-proj-abc_defghijklmnop",
         "ghp_0123456789abcdef",
         "nvapi-0123456789abcdef",
     ],
@@ -71,6 +71,10 @@ def test_what_looks_like_a_credential_is_hidden(secret: str) -> None:
     said = f'spec.value: Invalid value: "{secret}": too long'
     error = errors.refusal("create pods", 422, body(422, "Invalid", said))
     assert secret.removeprefix("Bearer ") not in error.message and "[hidden]" in error.message
+
+
+def test_names_that_only_begin_like_a_credential_are_shown() -> None:
+    assert "hf_cache" in errors.clean("hf_cache is not known") and "sk-learn" in errors.clean("pod my-sk-learn")
 
 
 @given(st.text(max_size=3000), st.integers(300, 599))

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from scripted_server import Asked, Server, answer, refused
 
-from kubectl_nrl.cluster import Cluster, client
+from kubectl_nrl.cluster import Cluster, client, sockets
 from kubectl_nrl.errors import ClusterError
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "team"}}
@@ -347,6 +347,56 @@ def test_proxy_url_is_used_and_its_password_is_not_shown(tmp_path: Path, tunnel:
     ):
         cluster.get("v1", "Pod", "a")
     assert "sekret" not in caught.value.message
+
+
+def test_a_body_that_cannot_be_unpacked(tmp_path: Path) -> None:
+    broken = answer(200, b"\x1f\x8bnonsense", {"Content-Encoding": "gzip"})
+    with (
+        Server(in_turn(broken)) as server,
+        connect(tmp_path, server.url) as cluster,
+        pytest.raises(ClusterError, match="cannot be unpacked"),
+    ):
+        cluster.get("v1", "Pod", "a")
+
+
+@pytest.mark.parametrize("url", ["https://a:port", "ftp://a", "https://", "https://[::1", "http://a:99999"])
+def test_a_server_that_is_no_address(tmp_path: Path, url: str) -> None:
+    with pytest.raises(ClusterError, match=r"is not an http\(s\) address"):
+        connect(tmp_path, url)
+
+
+@pytest.mark.parametrize("token", ["sekret\nX: y", "sekr\u00e9t", "sekret\0"])
+def test_a_token_that_is_none(tmp_path: Path, token: str) -> None:
+    with (
+        connect(tmp_path, "http://127.0.0.1:1", {"token": token}) as cluster,
+        pytest.raises(ClusterError, match="characters that no token has") as caught,
+    ):
+        cluster.get("v1", "Pod", "a")
+    assert "sek" not in caught.value.message
+
+
+def test_an_address_that_swallows_everything_does_not_hide_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Server(in_turn(answer(200, POD))) as server, socket.socket() as full:
+        # A listener whose queue is full answers no further connection.
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        fillers = [socket.socket() for _ in range(4)]
+        for filler in fillers:
+            filler.setblocking(False)
+            filler.connect_ex(full.getsockname())
+        real = socket.getaddrinfo
+
+        def both(host: str, port: int, **words: Any) -> list[Any]:
+            return [(*real("127.0.0.1", 0, **words)[0][:4], full.getsockname()), real("127.0.0.1", port, **words)[0]]
+
+        monkeypatch.setattr(sockets.socket, "getaddrinfo", both)
+        monkeypatch.setattr(sockets, "NEXT_ADDRESS_SECONDS", 0.3)
+        with connect(tmp_path, server.url) as cluster:
+            assert cluster.get("v1", "Pod", "a") == POD
+        for filler in fillers:
+            filler.close()
 
 
 def test_several_threads_at_once(tmp_path: Path) -> None:

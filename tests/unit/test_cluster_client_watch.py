@@ -31,10 +31,7 @@ GONE = line("ERROR", {"kind": "Status", "code": 410, "reason": "Expired", "messa
 
 
 class Script:
-    """Lists and watches in turn:
-
-    an exception is raised, a value is given; when either runs out the watch is stopped.
-    """
+    """Lists and watches in turn; exceptions among them are raised. When either runs out the watch is stopped."""
 
     def __init__(self, lists: list[Any], watches: list[Any]) -> None:
         self.lists, self.watches = lists, watches
