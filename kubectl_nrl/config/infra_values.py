@@ -11,8 +11,9 @@ from collections.abc import Mapping
 
 from ..errors import Origin, Problem
 from . import pieces
+from .bounds import Unresolved
 from .credentials import is_environment, names_credential
-from .interpolation import Resolver, Unresolved, is_live
+from .interpolation import Resolver, is_live
 from .nodes import Key, Node, dotted
 from .suggest import nearest
 

@@ -8,17 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from . import pieces
-from .nodes import MISSING, Key, Node, dotted, from_plain, list_index, to_plain
+from .bounds import MAX_TEXT, Measured, Open, Unresolved, bounded, measure
+from .nodes import MISSING, Key, Node, from_plain, list_index, to_plain
 from .resolvers import ResolverError, functions
 
-#: Levels of values and references that may lead into one another.
-MAX_CHAIN = 150
-#: Characters of one computed text, and values of one computed tree: doubling references make billions.
-MAX_TEXT = 1 << 20
-MAX_NODES = 200_000
 #: Characters inside one `${...}`; OmegaConf's parser takes microseconds for each.
 MAX_PIECE = 4096
 #: Interpolations handed to that parser; half a millisecond each on a busy machine.
@@ -26,24 +22,6 @@ MAX_PARSED = 3_000
 
 _KEY = re.compile(r"\$\{\s*(\.*[A-Za-z_][\w-]*(?:\.[\w-]+)*)\s*\}", re.ASCII)
 _SIMPLE_CALL = re.compile(r"\$\{(user|oc\.env):\s*([A-Za-z_]\w*)?\s*\}", re.ASCII)
-
-
-class Unresolved(Exception):
-    """Why an interpolation has no value. `kind`: key, missing, syntax, resolver, call, cycle, size; `name` is the key or resolver."""
-
-    def __init__(self, message: str, kind: str, name: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.kind = kind
-        self.name = name
-
-
-class _Measured(NamedTuple):
-    """A resolved tree, the number of values in it, and its levels."""
-
-    node: Node
-    size: int
-    depth: int
 
 
 def is_live(node: Node) -> bool:
@@ -58,7 +36,7 @@ class Resolver:
         self.root = root
         self.outer = Resolver(outer, env, user) if outer is not None else None
         self._functions = functions(env, user)
-        self._values: dict[tuple[Key, ...], _Measured] = {}
+        self._values: dict[tuple[Key, ...], Measured] = {}
         self._failed: dict[tuple[Key, ...], Unresolved] = {}
         self._open: list[tuple[Key, ...]] = []
         self._parsed = 0
@@ -83,7 +61,7 @@ class Resolver:
         except RecursionError:
             raise Unresolved("too many references in a row", "cycle") from None
 
-    def _measured(self, path: tuple[Key, ...], node: Node) -> _Measured:
+    def _measured(self, path: tuple[Key, ...], node: Node) -> Measured:
         """The resolved tree at a place, and its size when it is written out."""
         if path in self._values:
             return self._values[path]
@@ -91,22 +69,22 @@ class Resolver:
         if place != path:
             source = self._measured(place, target)
             own = Node(source.node.value, node.origin, source.node.text, source.node.style, source.node.written_keys)
-            result = _Measured(own, source.size, source.depth)
+            result = Measured(own, source.size, source.depth)
         elif target.is_scalar:
-            result = self._values.get(path) or _Measured(target, 1, 0)
+            result = self._values.get(path) or Measured(target, 1, 0)
         else:
-            with _Open(self, path):
+            with Open(self._open, path):
                 result = self._container(path, target)
         self._values[path] = result
         return result
 
-    def _container(self, path: tuple[Key, ...], node: Node) -> _Measured:
+    def _container(self, path: tuple[Key, ...], node: Node) -> Measured:
         built = [(key, self._measured((*path, key), child)) for key, child in node.children()]
         nodes = {key: child.node for key, child in built}
         value = nodes if node.is_map else list(nodes.values())
         size = 1 + sum(child.size for _, child in built)
         depth = 1 + max((child.depth for _, child in built), default=0)
-        return _bounded(_Measured(Node(value, node.origin, written_keys=node.written_keys), size, depth))
+        return bounded(Measured(Node(value, node.origin, written_keys=node.written_keys), size, depth))
 
     def _follow(self, path: tuple[Key, ...], node: Node) -> tuple[tuple[Key, ...], Node]:
         """The place and node behind a value that is one reference; a computed value in its own place; else the node itself.
@@ -121,16 +99,18 @@ class Resolver:
             raise self._failed[path]
         try:
             return self._followed(path, node)
+        except RecursionError:
+            raise Unresolved("too many references in a row", "cycle") from None
         except Unresolved as error:
             self._failed[path] = error
             raise
 
     def _followed(self, path: tuple[Key, ...], node: Node) -> tuple[tuple[Key, ...], Node]:
-        with _Open(self, path):
+        with Open(self._open, path):
             reference = _KEY.fullmatch(node.value)
             if reference and not (self.outer and self._only_outside(reference[1])):
                 return self._target(reference[1], path)
-            result = _bounded(_measure(_computed(self.text(node.value, path), node)))
+            result = bounded(measure(_computed(self.text(node.value, path), node)))
         self._values[path] = result
         return path, result.node
 
@@ -269,48 +249,11 @@ class Resolver:
             raise Unresolved("not a value OmegaConf can read", "syntax") from error
 
 
-class _Open:
-    """Marks a place as being resolved, so that a circle is noticed."""
-
-    def __init__(self, resolver: Resolver, path: tuple[Key, ...]) -> None:
-        self.stack = resolver._open
-        self.path = path
-
-    def __enter__(self) -> None:
-        if self.path in self.stack:
-            circle = [*self.stack[self.stack.index(self.path) :], self.path]
-            raise Unresolved(f"it refers to itself: {' -> '.join(dotted(p) or '(top)' for p in circle)}", "cycle")
-        if len(self.stack) > MAX_CHAIN:
-            raise Unresolved("too many references in a row", "cycle")
-        self.stack.append(self.path)
-
-    def __exit__(self, *error: object) -> None:
-        self.stack.pop()
-
-
 def _computed(value: Any, node: Node) -> Node:
     result = from_plain(value, node.origin)
     if result.is_scalar:
         result.style = node.style
     return result
-
-
-def _measure(node: Node) -> _Measured:
-    """A computed tree with its size."""
-    below = [_measure(child) for _, child in node.children()]
-    depth = 1 + max((child.depth for child in below), default=0) if not node.is_scalar else 0
-    return _Measured(node, 1 + sum(child.size for child in below), depth)
-
-
-def _bounded(measured: _Measured) -> _Measured:
-    """The same, when it is of a size that can be handled. Raises Unresolved."""
-    if measured.size > MAX_NODES:
-        raise Unresolved(f"the references in it expand to more than {MAX_NODES} values", "size")
-    if measured.depth > MAX_CHAIN:
-        raise Unresolved(f"the references in it expand to more than {MAX_CHAIN} levels", "size")
-    if isinstance(measured.node.value, str) and len(measured.node.value) > MAX_TEXT:
-        raise Unresolved(f"the text becomes longer than {MAX_TEXT} characters", "size")
-    return measured
 
 
 def _as_index(node: Node, key: Key) -> Key:

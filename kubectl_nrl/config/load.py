@@ -14,10 +14,12 @@ from pathlib import Path as FilePath
 from ..api import User
 from ..errors import ConfigError, Problem
 from . import credentials, overrides
+from .applying import apply
+from .bounds import Unresolved
 from .compose import Composer
 from .entrypoint import rewrite
 from .infra_values import MAX_PROBLEMS, InfraValues, locate
-from .interpolation import Resolver, Unresolved
+from .interpolation import Resolver
 from .merge import lay_file
 from .model import Config, Trees
 from .nodes import Node, kind_of, to_plain
@@ -130,7 +132,7 @@ class _Loading:
                     raise Refused(
                         "the whole infra cannot be replaced or deleted", "name one of its keys: infra.image=..."
                     )
-                tree = overrides.apply(tree, override, free=free)
+                tree = apply(tree, override, free=free)
             except Refused as refused:
                 if not self.files.broken:
                     self.problems.append(Problem(refused.message, override.origin, refused.hint))
@@ -160,7 +162,7 @@ class _Loading:
             place = locate(entry, word, 0, self.files.texts)
             for override in overrides.parse((word,), found, place):
                 try:
-                    recipe = overrides.apply(recipe, override)
+                    recipe = apply(recipe, override)
                 except Refused as refused:
                     if not self.files.broken:
                         found.append(Problem(refused.message, place, refused.hint))
@@ -169,7 +171,7 @@ class _Loading:
             self.problems.append(Problem(message, problem.origin, problem.hint, severity))  # type: ignore[arg-type]
         for override in then:
             try:
-                recipe = overrides.apply(recipe, override)
+                recipe = apply(recipe, override)
             except Refused:
                 # Reported when it was applied without the words; a word may have made a `+key` exist already.
                 recipe = self._forced(recipe, override)
@@ -178,7 +180,7 @@ class _Loading:
     def _forced(self, recipe: Node, override: Override) -> Node:
         if override.kind != "add":
             return recipe
-        return overrides.apply(recipe, replace(override, kind="force"))
+        return apply(recipe, replace(override, kind="force"))
 
     def _file_name(self, text: str) -> str:
         """A `defaults:` entry with its `${...}` resolved; only resolvers have values there."""

@@ -6,7 +6,8 @@ A mapping over a list (or the reverse) is an error here as it is there: it is a 
 from __future__ import annotations
 
 from ..errors import Problem
-from .interpolation import Resolver, Unresolved, is_live
+from .bounds import Unresolved
+from .interpolation import Resolver, is_live
 from .nodes import MISSING, Key, Node, dotted, kind_of
 
 OVERRIDE = "_override_"

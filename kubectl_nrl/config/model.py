@@ -15,7 +15,8 @@ from typing import Any
 
 from ..api import User
 from ..errors import ConfigError, Origin, Problem
-from .interpolation import Resolver, Unresolved, is_live
+from .bounds import Unresolved
+from .interpolation import Resolver, is_live
 from .nodes import MISSING, Node, from_plain, to_plain, with_text_keys
 from .origins import Origins
 

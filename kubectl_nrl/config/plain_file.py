@@ -8,11 +8,12 @@ from typing import Any
 from ..errors import ConfigError, Problem
 from .nodes import Node, to_plain
 from .origins import Origins
-from .yaml_source import Unreadable, parse, read_text
 
 
 def load_yaml(path: FilePath) -> tuple[Any, Origins]:
     """The file's value and its origins. Raises ConfigError with every problem of its YAML."""
+    from .yaml_source import Unreadable, parse, read_text
+
     problems: list[Problem] = []
     tree: Node | None = None
     try:

@@ -14,7 +14,8 @@ from config_project import FUZZ, ConfigFiles
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_nrl.config.interpolation import Resolver, Unresolved
+from kubectl_nrl.config.bounds import Unresolved
+from kubectl_nrl.config.interpolation import Resolver
 from kubectl_nrl.config.nodes import from_plain, to_plain
 from kubectl_nrl.errors import ConfigError
 
@@ -272,6 +273,13 @@ def test_monstrous_interpolations_end_in_errors_soon(files: ConfigFiles, text: s
     assert len(text) < 1 << 20
     assert files.write({"i.yaml": text}).problems()
     assert time.monotonic() - start < 15
+
+
+def test_a_long_chain_in_a_recipe_is_an_error_when_it_is_read(files: ConfigFiles) -> None:
+    for form in ("${{k{0}}}", "x${{k{0}}}"):
+        config = files.recipe("".join(f"k{i}: {form.format(i + 1)}\n" for i in range(2000)) + "k2000: 1\n")
+        with pytest.raises(ConfigError, match="too many references"):
+            config.recipe_value("k0")
 
 
 def test_an_interpolated_value_has_its_own_line_and_a_section_its_sources(files: ConfigFiles) -> None:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_nrl.config import overrides
+from kubectl_nrl.config.applying import apply
 from kubectl_nrl.config.nodes import from_plain, to_plain
 from kubectl_nrl.errors import ConfigError, Problem
 
@@ -36,7 +37,7 @@ def ours(tree: dict[str, Any], *texts: str) -> Any:
     node = from_plain(tree, None)
     for override in overrides.parse(texts, problems):
         try:
-            node = overrides.apply(node, override)
+            node = apply(node, override)
         except overrides.Refused:
             return "refused"
     return "refused" if problems else to_plain(node)
