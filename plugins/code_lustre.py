@@ -63,7 +63,7 @@ class LustreCode(CodeSource):
             if not role.written or any(not _mounted(template, path) for template in templates(ctx, role)):
                 yield Problem(
                     f"{role.name}: codeSource lustre needs a workspace that holds {path}, and none is mounted there",
-                    origin(ctx, "launch", "codeSource") or origin(ctx, "launch"),
+                    origin(ctx, "launch", "codeSource"),
                     hint="workspace: {kind: lustre, pvcName: NAME, mountPath: /mnt/NAME}",
                 )
 

@@ -14,7 +14,7 @@ from kubectl_nrl import hookimpl
 from kubectl_nrl.api import Check, ClusterReader, Context, DraDriver, Patch, Problem, Resource, Role
 from kubectl_nrl.claims import asking_roles, class_check, nobody_asks, not_served, object_name, wiring
 from kubectl_nrl.errors import Origin
-from kubectl_nrl.written import dig, origin, templates
+from kubectl_nrl.written import Path, origin, templates
 
 PREFIX = "roce"
 #: `resource.k8s.io`: devices that one claim may be allocated.
@@ -83,11 +83,11 @@ class Roce(DraDriver):
                 Origin(ctx.profile.source) if ctx.profile.source else origin(ctx, "profile"),
             )
         for role in roles:
-            if _on_host_network(ctx, role):
+            if path := _host_network(ctx, role):
                 yield Problem(
                     f"{role.name}: with hostNetwork the claimed NICs stay in the node's network namespace; "
                     "a DRA driver that moves them into the pod (dranet) has no use there",
-                    origin(ctx, "networking", "hostNetwork") or origin(ctx, "kuberay", role.name),
+                    origin(ctx, *path),
                     severity="note",
                 )
 
@@ -97,9 +97,12 @@ class Roce(DraDriver):
             yield class_check(cluster, ctx.facts.dra_version, Nics.of(ctx).device_class, hint)
 
 
-def _on_host_network(ctx: Context, role: Role) -> bool:
-    written = any(dig(template.value, "spec", "hostNetwork") is True for template in templates(ctx, role))
-    return written or ctx.get("networking.hostNetwork") is True
+def _host_network(ctx: Context, role: Role) -> Path | None:
+    """Where the role's pods are put on the node's network, or None."""
+    for template in templates(ctx, role):
+        if template.pod.get("hostNetwork") is True:
+            return (*template.path, "spec", "hostNetwork")
+    return ("networking", "hostNetwork") if ctx.get("networking.hostNetwork") is True else None
 
 
 @hookimpl

@@ -6,7 +6,19 @@ import re
 from dataclasses import replace
 
 import pytest
-from context import RUN, FakeCluster, context, problems, ray_group, ray_pod, ray_spec, render, thing, with_training
+from context import (
+    RUN,
+    FakeCluster,
+    context,
+    origins,
+    problems,
+    ray_group,
+    ray_pod,
+    ray_spec,
+    render,
+    thing,
+    with_training,
+)
 from nrl_plugins.dra_computedomain import ComputeDomain
 from nrl_plugins.dra_roce import Roce
 
@@ -259,14 +271,22 @@ def test_a_named_driver_that_nobody_asks_for_draws_a_warning(driver) -> None:
 
 
 def test_host_network_beside_claimed_nics_draws_a_note() -> None:
-    assert len(problems(ROCE, context({"networking": {"hostNetwork": True}}), "note")) == 1
-    written = hand_written()
-    written["kuberay"]["training"]["spec"]["workerGroupSpecs"][0]["template"] = ray_pod(
-        hostNetwork=True, resourceClaims=[{"name": NICS}]
-    )
-    assert len(problems(ROCE, context(written), "note")) == 1
+    ctx = context({"networking": {"hostNetwork": True}})
+    assert len(problems(ROCE, ctx, "note")) == 1
+    assert origins(ROCE, ctx) == ["infra:networking.hostNetwork"]
+    assert problems(ROCE, context({"networking": {"hostNetwork": False}}), "note") == []
     assert problems(ROCE, context(), "note") == []
-    assert problems(DOMAIN, context({"networking": {"hostNetwork": True}}), "note") == []
+    assert problems(DOMAIN, ctx, "note") == []
+
+
+@pytest.mark.parametrize(("value", "notes"), [(True, 1), (False, 0), (None, 0)])
+def test_hand_written_host_network_too(value: bool | None, notes: int) -> None:
+    template = ray_pod(hostNetwork=value, resourceClaims=[{"name": NICS}])
+    ctx = context(with_training(ray_spec(ray_group(template=template))))
+    assert len(problems(ROCE, ctx, "note")) == notes
+    if notes:
+        where = "infra:kuberay.training.spec.workerGroupSpecs.0.template.spec.hostNetwork"
+        assert origins(ROCE, ctx) == [where]
 
 
 # Preflight
