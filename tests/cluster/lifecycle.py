@@ -23,8 +23,10 @@ def up(state: State, *, with_kuberay: bool = True) -> None:
     """Bring a cluster up to its depth; returns when it can be used."""
     started = time.monotonic()
     with locked(state.root.with_name(state.root.name + ".lock")):
-        if not processes.names(state):
-            shutil.rmtree(state.logs, ignore_errors=True)  # of the cluster before this one
+        state.claim()
+        if not any(processes.running(state, name) for name in processes.names(state)):
+            _remove(state)  # what was killed as a whole (a reboot, the end of a CI run) is not worth mending
+            shutil.rmtree(state.logs)
         if state.depth == "node":
             node.prepare(state)
         if state.depth == "kwok":
@@ -43,19 +45,19 @@ def up(state: State, *, with_kuberay: bool = True) -> None:
 def down(state: State) -> None:
     """Stop everything and remove the state but the logs; does nothing to a cluster that is not there."""
     with locked(state.root.with_name(state.root.name + ".lock")):
-        for name in stop_order(processes.names(state)):
-            if name == "containerd":  # the kubelet is stopped by now and restarts nothing
-                containers.remove_all(state)
-            processes.stop(state, name, grace=5.0)
-        if state.depth == "node":
-            machine.clean(state)
-        if state.depth == "kwok":
-            fake_nodes.clean(state)
-        if state.root.exists():
-            for path in state.root.iterdir():
-                if path.name == "logs":
-                    continue
-                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+        _remove(state)
+
+
+def _remove(state: State) -> None:
+    for name in stop_order(processes.names(state)):
+        if name == "containerd":  # the kubelet is stopped by now and restarts nothing
+            containers.remove_all(state)
+        processes.stop(state, name, grace=5.0)
+    if state.depth == "node":
+        machine.clean(state)
+    if state.depth == "kwok":
+        fake_nodes.clean(state)
+    state.empty()
 
 
 def stop_order(names: list[str]) -> list[str]:

@@ -10,14 +10,17 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import socket
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from .cache import cache_dir
+from .errors import ClusterError
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+_MARK = ".kubectl-nrl-tests"
 DEPTHS = ("api", "kwok", "node")
 
 
@@ -42,6 +45,24 @@ class State:
     def pids(self) -> Path:
         """One JSON file per process, see processes.py."""
         return self.root / "pids"
+
+    def claim(self) -> None:
+        """Make the directory ours; raises ClusterError for one that holds something else, since `down` empties it."""
+        mark = self.root / _MARK
+        if self.root.is_dir() and any(self.root.iterdir()) and not mark.exists():
+            raise ClusterError(f"{self.root} holds something that is no test cluster; give --state an empty directory")
+        self.dir("logs")
+        mark.touch()
+
+    def empty(self) -> None:
+        """Remove everything but the logs from a directory that is ours."""
+        if (self.root / _MARK).exists():
+            for path in self.root.iterdir():
+                if path.is_dir() and not path.is_symlink():
+                    if path != self.logs:
+                        shutil.rmtree(path)
+                elif path.name != _MARK:
+                    path.unlink()
 
     def dir(self, name: str) -> Path:
         """Return a directory of the state, made when absent."""

@@ -8,12 +8,30 @@ from pathlib import Path
 
 import pytest
 from cluster import go_builds, images, versions
+from cluster.errors import ClusterError
 from cluster.state import DEPTHS, State, free_port, state_for
 
 
 def test_each_depth_has_a_directory_of_its_own(tmp_path: Path) -> None:
     assert len({state_for(depth).root for depth in DEPTHS}) == len(DEPTHS)
     assert state_for("api", tmp_path).root == tmp_path
+
+
+def test_only_a_directory_of_its_own_is_emptied(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("three years")
+    stranger = State(tmp_path, "api")
+    with pytest.raises(ClusterError, match="no test cluster"):
+        stranger.claim()
+    stranger.empty()
+    assert (tmp_path / "thesis.tex").exists()
+    ours = State(tmp_path / "new", "api")
+    ours.claim()
+    ours.write("certs/ca.crt", "x")
+    ours.write("logs/etcd.log", "x")
+    ours.record(port=1)
+    ours.empty()
+    ours.claim()
+    assert sorted(path.name for path in ours.root.rglob("*")) == [".kubectl-nrl-tests", "etcd.log", "logs"]
 
 
 def test_ports_are_kept_and_differ(tmp_path: Path) -> None:
