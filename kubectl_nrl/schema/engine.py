@@ -177,6 +177,10 @@ class _Checker:
         self._required(schema, value, path, meant)
 
     def _name(self, names: Node, key: str, path: Path) -> None:
+        if isinstance(names.schema, Mapping) and names.schema.keys() <= SCALAR_KEYWORDS | _EXTENSIONS:
+            for message in scalar_faults(names.schema, key):
+                self.add((*path, key), message)
+            return
         judge = _Checker(self.prefix, self.partial, None, self.unknown)
         judge.check(names, key, (*path, key))
         for fault in judge.found:

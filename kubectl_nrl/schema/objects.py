@@ -89,7 +89,7 @@ def _object_faults(manifest: Mapping[Any, Any]) -> Iterator[Fault]:
     ref = _OBJECT_SCHEMAS.get((version, kind)) if isinstance(version, str) and isinstance(kind, str) else None
     if ref is None:
         known = {known_kind for _, known_kind in _OBJECT_SCHEMAS}
-        if kind in known:
+        if isinstance(kind, str) and kind in known:
             yield Fault(("apiVersion",), f"is {show(version)}, which is not known of {kind}")
         return
     yield from faults({"$ref": ref}, manifest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from typing import Any
 
@@ -14,26 +15,18 @@ _FACTORS = {
     **{letter: Fraction(1000 ** (power + 2)) for power, letter in enumerate("MGTPE")},
     **{f"{letter}i": Fraction(1024 ** (power + 1)) for power, letter in enumerate("KMGTPE")},
 }
+#: The form; an exponent has two digits at most, or a fraction of a line would make a number of a gigabyte.
+_FORM = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+))(?:[eE]([+-]?\d{1,2})|([numkMGTPE]|[KMGTPE]i)?)", re.ASCII)
 _LONGEST = 40
 
 
 def quantity(value: Any) -> Fraction | None:
-    """`500m` as 1/2, `64Gi` as bytes; None for what is no quantity."""
+    """`500m` as 1/2, `64Gi` as bytes; None for what is no quantity, or an absurd one."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
-    text = str(value)
-    if len(text) > _LONGEST:
+    text = str(value) if not isinstance(value, int) or value.bit_length() < 128 else ""
+    parts = _FORM.fullmatch(text) if len(text) <= _LONGEST else None
+    if parts is None:
         return None
-    number = text.rstrip("".join(_FACTORS))
-    unit = text[len(number) :]
-    try:
-        return Fraction(number) * _FACTORS[unit]
-    except (ValueError, KeyError, ZeroDivisionError):
-        return _with_exponent(text)
-
-
-def _with_exponent(text: str) -> Fraction | None:
-    try:
-        return Fraction(text) if "/" not in text and abs(int(text.lower().partition("e")[2] or 0)) <= _LONGEST else None
-    except ValueError:
-        return None
+    number, exponent, unit = parts.groups()
+    return Fraction(number) * (Fraction(10) ** int(exponent) if exponent else _FACTORS[unit or ""])

@@ -20,6 +20,7 @@ KNOWN = {
     "format", "minItems", "maxItems", "uniqueItems",
 }  # fmt: skip
 
+_DEEPEST = 50
 #: Kubernetes' resource.Quantity, as its CRDs write it.
 _QUANTITY = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?(\d+(\.\d*)?|\.\d+))?", re.ASCII)
 _NEAR_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgtpe])(i?)b?", re.ASCII | re.IGNORECASE)
@@ -106,13 +107,16 @@ def same(one: Any, other: Any) -> bool:
     return bool(_identity(one) == _identity(other))
 
 
-def _identity(value: Any) -> Any:
+def _identity(value: Any, depth: int = 0) -> Any:
+    """A hashable stand-in that is equal for values equal as JSON; beyond _DEEPEST only the same object is."""
     if isinstance(value, bool) or value is None or isinstance(value, str):
         return type(value), value
     if isinstance(value, (int, float)):
         return "number", value
+    if depth > _DEEPEST:
+        return "deep", id(value)
     if isinstance(value, Mapping):
-        return "object", frozenset((_identity(key), _identity(item)) for key, item in value.items())
+        return "object", frozenset((_identity(key), _identity(item, depth + 1)) for key, item in value.items())
     if isinstance(value, (list, tuple)):
-        return "array", tuple(_identity(item) for item in value)
+        return "array", tuple(_identity(item, depth + 1) for item in value)
     return type(value), repr(value)
