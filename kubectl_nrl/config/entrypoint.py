@@ -149,12 +149,13 @@ def _word_edit(word: Word, quote: Quote, overrides: Sequence[str], notes: list[P
     if same:
         last = same[-1]
         if not last.startswith("~"):
-            parts.append(_forced(last))
+            parts.append(_again(last))
         later = overrides[list(overrides).index(last) + 1 :]
         below = [text for text in below if text in later]
     else:
-        parts.append(_forced(word.value))
-    parts += [text if text.startswith("~") else _forced(text) for text in below]
+        deletes = any(text.startswith("~") for text in below)
+        parts.append("++" + word.value.lstrip("+") if deletes else _again(word.value))
+    parts += [_again(text) for text in below]
     new = " ".join(shlex.quote(part) for part in parts)
     said = shown(" ".join(parts)) or "nothing (it is deleted)"
     notes.append(
@@ -167,6 +168,6 @@ def _covers(above: str, below: str) -> bool:
     return below == above or below.startswith(above + ".")
 
 
-def _forced(text: str) -> str:
-    """The override so that it may be applied again: the composed recipe holds it already."""
-    return "++" + text.lstrip("+")
+def _again(text: str) -> str:
+    """The override so that it may be applied again: what `+` adds, the composed recipe holds already."""
+    return "++" + text.lstrip("+") if text.startswith("+") else text

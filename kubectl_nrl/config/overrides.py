@@ -1,6 +1,7 @@
 """Reads Hydra overrides from a command line or an entrypoint.
 
-hydra-core's own parser reads them, since its grammar is what the training program will use; it is imported with the first override.
+hydra-core's own parser reads them, since its grammar is what the training program will use; it is imported with the first override
+that is not one of the plainest.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ..errors import Origin, Problem
+from . import plain_override
 from .credentials import shown
 from .nodes import Key, Node, dotted, from_plain
 
@@ -23,6 +25,7 @@ MAX_KEYS = 40
 
 Kind = Literal["change", "add", "force", "delete"]
 
+_KINDS: dict[str, Kind] = {"": "change", "+": "add", "++": "force"}
 _WORD = re.compile(r"(?P<mark>~|\+\+?)?(?P<key>[^=]*)(?P<value>=.*)?", re.DOTALL)
 
 
@@ -99,6 +102,9 @@ def _parse(text: str, origin: Origin) -> Override:
         )
     if _depth(text) > MAX_DEPTH:
         raise Refused(f"brackets more than {MAX_DEPTH} deep", "put the value into the recipe")
+    plain = plain_override.read(text)
+    if plain is not None and len(plain.keys) <= MAX_KEYS:
+        return Override(_KINDS[plain.mark], plain.keys, plain.value, True, text, origin)
     found = _hydra(text)
     if found.is_sweep_override():
         value = text.split("=", 1)[-1]

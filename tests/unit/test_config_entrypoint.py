@@ -112,15 +112,16 @@ def test_the_words_beside_config_are_found(text: str, words: tuple[str, ...]) ->
 @pytest.mark.parametrize(
     ("text", "overrides", "expected"),
     [
-        ("p.py --config $C a=1 b=2", ("a=9",), "p.py --config $C ++a=9 b=2"),
+        ("p.py --config $C a=1 b=2", ("a=9",), "p.py --config $C a=9 b=2"),
         ("p.py --config $C +a=1", ("+a=9",), "p.py --config $C ++a=9"),
-        ("p.py --config $C a=1", ("a=8", "a=9"), "p.py --config $C ++a=9"),
+        ("p.py --config $C a=1", ("a=8", "a=9"), "p.py --config $C a=9"),
         ("p.py --config $C a=1 b=2", ("~a",), "p.py --config $C  b=2"),
-        ("p.py --config $C a.b=1", ("a={b:2}",), "p.py --config $C '++a={b:2}'"),
-        ("p.py --config $C a={b:1}", ("a.b=2",), "p.py --config $C '++a={b:1}' ++a.b=2"),
-        ("p.py --config $C a=1", ("a='x y'",), "p.py --config $C '++a='\"'\"'x y'\"'\"''"),
+        ("p.py --config $C a.b=1", ("a={b:2}",), "p.py --config $C 'a={b:2}'"),
+        ("p.py --config $C a={b:1}", ("~a.b",), "p.py --config $C '++a={b:1}' '~a.b'"),
+        ("p.py --config $C a={b:1}", ("a.b=2",), "p.py --config $C 'a={b:1}' a.b=2"),
+        ("p.py --config $C a=1", ("a='x y'",), "p.py --config $C 'a='\"'\"'x y'\"'\"''"),
         ("p.py --config $C a=1", ("ab=2", "b.a=3"), "p.py --config $C a=1"),
-        ("bash -c 'p.py --config r.yaml a=1'", ("a=[1, 2]",), f"bash -c 'p.py --config {NRL} '\\''++a=[1, 2]'\\'''"),
+        ("bash -c 'p.py --config r.yaml a=1'", ("a=[1, 2]",), f"bash -c 'p.py --config {NRL} '\\''a=[1, 2]'\\'''"),
     ],
 )
 def test_a_word_the_command_line_sets_too_gives_way_to_it(text: str, overrides: tuple[str, ...], expected: str) -> None:
@@ -169,7 +170,7 @@ def arguments(script: str, tmp_path: Path) -> list[list[str]]:
 def test_a_shell_runs_the_rewritten_script_as_meant(script: str, value: str, tmp_path: Path) -> None:
     text = inline(script, f"a={value}").text
     (call,) = arguments(text, tmp_path)
-    assert call[-1] == f"++a={value}"
+    assert call[-1] == f"a={value}"
     assert call[:-1] in (["--config", "/tmp/the recipe.yaml"], ["--config=/tmp/the recipe.yaml"])
 
 

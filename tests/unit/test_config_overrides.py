@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ from config_project import FUZZ, ConfigFiles
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_nrl.config import overrides
+from kubectl_nrl.config import overrides, plain_override
 from kubectl_nrl.config.applying import apply
 from kubectl_nrl.config.nodes import from_plain, to_plain
 from kubectl_nrl.errors import ConfigError, Problem
@@ -120,6 +122,58 @@ def test_a_null_and_a_list_element_can_be_deleted() -> None:
     """Two deletions Hydra cannot do, and an infra file needs."""
     assert "n" not in ours(TREE, "~n")
     assert ours(TREE, "~l.0")["l"] == [2]
+
+
+PLAIN_VALUES = st.one_of(
+    st.from_regex(r"[-+]?[0-9][0-9_.eE+-]{0,6}", fullmatch=True),
+    st.from_regex(r"[A-Za-z_/0-9.-]{0,8}", fullmatch=True),
+    st.sampled_from(
+        [
+            "true",
+            "FALSE",
+            "Null",
+            "inf",
+            "-inf",
+            "nan",
+            "NaN",
+            "0",
+            "-0",
+            "00",
+            "1_0",
+            "1.",
+            ".5",
+            "1e5",
+            "1.5e-3",
+            "None",
+            "a/b-c.d",
+        ]
+    ),
+)
+
+
+@FUZZ
+@given(st.sampled_from(["", "+", "++"]), st.from_regex(r"[A-Za-z_0-9.-]{1,8}", fullmatch=True), PLAIN_VALUES)
+def test_the_short_way_around_hydra_reads_what_hydra_reads(mark: str, key: str, value: str) -> None:
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    text = f"{mark}{key}={value}"
+    plain = plain_override.read(text)
+    if plain is not None:
+        found = OverridesParser.create().parse_override(text)
+        assert found.package is None
+        assert (found.get_key_element(), found.value()) == (plain.mark + ".".join(plain.keys), plain.value)
+        assert type(found.value()) is type(plain.value)
+
+
+def test_the_plainest_overrides_are_read_without_hydra(tmp_path: Path) -> None:
+    (tmp_path / "r.yaml").write_text("a: {b: 1}\n")
+    code = (
+        "import sys; from kubectl_nrl.config import load; "
+        "c = load('r.yaml', None, ['a.b=1e-4', '+a.c=/mnt/x', 'infra.image=x'], env={'NRL_K8S_USER': 'jo'}); "
+        "print(c.recipe, sorted(sys.modules.keys() & {'omegaconf', 'hydra', 'antlr4'}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == "{'a': {'b': 0.0001, 'c': '/mnt/x'}} []\n"
 
 
 KEYS = st.sampled_from(["a", "b", "c", "l", "0", "1", "new"])
