@@ -91,6 +91,13 @@ class _Logs:
             session.output.warn(f"no copy of the log is kept on this machine: {error}")
 
     def show(self, *, follow: bool) -> ExitCode | int:
+        try:
+            return self._show(follow)
+        finally:
+            if self._copy is not None:
+                self._copy.close()
+
+    def _show(self, follow: bool) -> ExitCode | int:
         run = self._run
         if follow and not run.final:
             return self._follow()
@@ -122,7 +129,6 @@ class _Logs:
 
         run = self._run
         if self._copy is not None and self._is_whole(run):
-            self._copy.close()
             _show_file(self._session, self._copy.path, self._lines)
             return None
         if not run.ray_cluster:

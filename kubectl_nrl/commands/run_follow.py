@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError, ExitCode
 from ..labels import WANDB
-from ..rayjob_state import STOPPED, Outcome, describe, parse_time, status_of
+from ..rayjob_state import FAILED, STOPPED, SUCCEEDED, Outcome, describe, parse_time, status_of
 from .connecting import RAY_API, ray_connector
 from .run_launch import commands_for, say_left_alone
 from .run_result import Held, LogFacts, RunResult
@@ -109,7 +109,8 @@ class Attending:
     def _see_them_go(self, outcome: Outcome) -> list[str]:
         """Wait for what the end takes away, releasing a stopped run, which no rule matches; the pods that stay."""
         lifetime, output = self._plan.lifetime, self._session.output
-        if lifetime.form == "keep" or lifetime.workers_after or not self._follow.ray_cluster:
+        stays = lifetime.form == "keep" or lifetime.workers_after or self._nothing_ends_it(outcome)
+        if stays or not self._follow.ray_cluster:
             return []
         whole = outcome.state == STOPPED or not lifetime.head_kept
         if outcome.state == STOPPED and lifetime.form == "rules":
@@ -124,6 +125,10 @@ class Attending:
             output.progress("all pods are gone" if whole else "the workers are gone")
             self._event({"event": "torn-down"})
         return [str(pod["metadata"]["name"]) for pod in left]
+
+    def _nothing_ends_it(self, outcome: Outcome) -> bool:
+        """An end that neither KubeRay's rules nor this call act on: what may still run is never deleted on a guess."""
+        return self._plan.lifetime.form == "rules" and outcome.state not in (SUCCEEDED, FAILED, STOPPED)
 
     def _release(self) -> None:
         from ..apply import release
@@ -173,16 +178,19 @@ class Attending:
         lifetime = self._plan.lifetime
         if not self._follow.ray_cluster or (outcome.state == STOPPED and lifetime.form != "keep"):
             return None
+        for_good = lifetime.form == "keep" or self._nothing_ends_it(outcome)
         seconds = lifetime.workers_after if lifetime.workers_after else lifetime.head_after
-        if lifetime.form != "keep" and not seconds:
+        if not for_good and not seconds:
             return None
-        everything = lifetime.form == "keep" or bool(lifetime.workers_after)
+        everything = for_good or bool(lifetime.workers_after)
         pods = [p for p in self._follow.pods.values() if everything or not is_worker(p)]
         until = None
-        if lifetime.form != "keep":
+        if not for_good:
             ended = parse_time(status_of(self._follow.rayjob).get("endTime")) or self._session.clock()
             until = f"{ended + timedelta(seconds=seconds or 0):%Y-%m-%d %H:%M:%S} UTC"
-        why = "--no-shutdown" if until is None else "--hold" if everything else "the head, for its log: --ttl"
+        why = "--hold" if everything else "the head, for its log: --ttl"
+        if for_good:
+            why = "--no-shutdown" if lifetime.form == "keep" else f"no deletion rule of KubeRay matches {outcome.state}"
         asked = {str(p["metadata"]["name"]): requests_of(p) for p in pods}
         return Held(asked, sum(map(gpus_of, pods)), until, why)
 

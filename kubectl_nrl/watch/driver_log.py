@@ -117,6 +117,7 @@ class DriverLog:
     def join(self, timeout: float) -> LogEnd | None:
         """The end, or None when it is not reached within `timeout` seconds. A log that never began is incomplete."""
         if self._thread is None:
+            self._close()
             return LogEnd(False, 0, "the driver never started")
         self._thread.join(timeout)
         return self.end
@@ -129,7 +130,9 @@ class DriverLog:
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
-        if self._thread is not None and self._thread is not threading.current_thread():
+        if self._thread is None:
+            self._close()
+        else:
             self._thread.join(1.0)
 
     def _run(self) -> None:

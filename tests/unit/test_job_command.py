@@ -1,0 +1,273 @@
+"""`job logs`, `job stop` and `runs` against a cluster in memory: whose runs, which log, what is released."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_cluster import FakeCluster, FakeJobs
+
+from kubectl_nrl.errors import ClusterError
+from kubectl_nrl.testing import USER, Outcome, Project
+
+RUNNING = {"jobDeploymentStatus": "Running", "jobStatus": "RUNNING"}
+DONE = {"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"}
+
+
+class World:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.cluster, self.jobs = FakeCluster(), FakeJobs(b"one\ntwo\nthree\n")
+        self.jobs.chunk = 100
+        self.project = Project()
+        monkeypatch.setattr("kubectl_nrl.cluster.Cluster.connect", lambda **words: self.cluster)
+        monkeypatch.setattr("kubectl_nrl.ray_jobs.connect", lambda cluster, raycluster: self.jobs)
+
+    def put(self, status: dict[str, Any], owner: str = USER, name: str = "r", run: str = "id-1") -> None:
+        labels = {
+            "kubectl-nrl/managed": "true",
+            "kubectl-nrl/run": run,
+            **({"kubectl-nrl/owner": owner} if owner else {}),
+        }
+        status = {"rayClusterName": f"{name}-x1", "jobId": run, **status}
+        job = self.cluster.put(
+            {
+                "apiVersion": "ray.io/v1",
+                "kind": "RayJob",
+                "metadata": {"name": name, "labels": labels},
+                "status": status,
+            }
+        )
+        refs = [{"uid": job["metadata"]["uid"]}]
+        self.cluster.put({"kind": "RayCluster", "metadata": {"name": f"{name}-x1", "ownerReferences": refs}})
+        self.cluster.put(
+            {"kind": "Pod", "metadata": {"name": f"{name}-w0", "labels": {"ray.io/cluster": f"{name}-x1"}}}
+        )
+        self.cluster.after["delete", "RayCluster"] = lambda: self.cluster.remove("Pod", f"{name}-w0")
+        self.cluster.after["delete", "RayJob"] = lambda: self.cluster.remove("Pod", f"{name}-w0")
+
+    def stops(self) -> None:
+        """Ray obeys a stop, and KubeRay notices."""
+
+        def stop(submission_id: str) -> bool:
+            self.jobs.stopped.append(submission_id)
+            self.jobs.status = "STOPPED"
+            final = {"jobDeploymentStatus": "Complete", "jobStatus": "STOPPED"}
+            threading.Timer(0.1, lambda: self.cluster.set_status("RayJob", "r", **final)).start()
+            return True
+
+        self.jobs.stop = stop  # type: ignore[method-assign]
+        self.jobs.__class__.__enter__ = lambda jobs: jobs  # type: ignore[attr-defined]
+        self.jobs.__class__.__exit__ = lambda jobs, *raised: None  # type: ignore[attr-defined]
+
+    def run(self, line: str) -> Outcome:
+        return self.project.run(line)
+
+    def gone(self) -> None:
+        self.cluster.objects.pop(("RayCluster", "default", "r-x1"), None)
+
+    @property
+    def copy(self) -> Path:
+        return self.project.home / ".local/state/kubectl-nrl/runs/id-1/driver.log"
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    yield World(monkeypatch)
+
+
+def test_the_log_so_far_and_its_last_lines(world: World) -> None:
+    world.put(RUNNING)
+    assert world.run("job logs id-1").ok().out == "one\ntwo\nthree\n"
+    assert world.run("job logs rayjob/r --tail 2").ok().out == "two\nthree\n"
+    assert world.run("job logs id-1 --tail 0").ok().out == ""
+
+
+def test_following_ends_with_the_run_and_as_the_run(world: World) -> None:
+    world.put(RUNNING)
+
+    def fail() -> None:
+        world.jobs.log += b"four\n"
+        world.cluster.set_status("RayJob", "r", jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed")
+
+    timer = threading.Timer(0.8, fail)
+    timer.start()
+    done = world.run("job logs id-1 -f --tail 1")
+    timer.join()
+    assert done.exit == 1
+    assert done.out == "three\nfour\n"
+    assert "rayjob/r: FAILED (AppFailed)" in done.err
+
+
+def test_following_a_run_that_is_over_shows_it_and_ends_as_it_did(world: World) -> None:
+    world.put({"jobDeploymentStatus": "Complete", "jobStatus": "STOPPED"})
+    done = world.run("job logs id-1 -f")
+    assert (done.exit, done.out) == (5, "one\ntwo\nthree\n")
+
+
+def test_a_run_without_a_driver_says_so(world: World) -> None:
+    world.put({"jobDeploymentStatus": "Initializing", "jobStatus": ""})
+    done = world.run("job logs id-1").ok()
+    assert done.out == ""
+    assert "has no driver yet (Initializing: its Ray cluster is starting)" in done.err
+
+
+def test_the_copy_serves_when_the_head_is_gone(world: World) -> None:
+    world.put(DONE)
+    world.run("job logs id-1").ok()
+    world.gone()
+    done = world.run("job logs id-1 --tail 1").ok()
+    assert done.out == "three\n"
+    assert done.err == ""
+
+
+def test_a_copy_that_is_not_whole_is_shown_with_a_warning(world: World) -> None:
+    world.put(RUNNING)
+    world.run("job logs id-1").ok()
+    world.cluster.set_status("RayJob", "r", **DONE)
+    record = world.copy.with_name("run.json")
+    record.write_text(record.read_text().replace("true", "false"))
+    world.gone()
+    done = world.run("job logs id-1").ok()
+    assert done.out == "one\ntwo\nthree\n"
+    assert "its end may be missing" in done.err
+
+
+def test_a_log_that_is_nowhere_is_an_error_with_a_way_out(world: World) -> None:
+    world.put(DONE)
+    world.gone()
+    done = world.run("job logs id-1")
+    assert done.exit == 3
+    assert "launch.logDir" in done.err
+
+
+def test_the_copy_of_another_attempt_is_not_mixed_in(world: World) -> None:
+    world.put(RUNNING)
+    world.run("job logs id-1").ok()
+    world.cluster.set_status("RayJob", "r", rayClusterName="r-x2", **DONE)
+    world.cluster.put({"kind": "RayCluster", "metadata": {"name": "r-x2"}})
+    world.jobs.log = b"second attempt\n"
+    assert world.run("job logs id-1").ok().out == "second attempt\n"
+    assert world.copy.with_name("driver.log.1").read_text() == "one\ntwo\nthree\n"
+
+
+def test_the_copy_serves_when_the_record_or_the_cluster_is_out_of_reach(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.put(DONE)
+    world.run("job logs id-1").ok()
+    world.cluster.objects.clear()
+    done = world.run("job logs id-1").ok()
+    assert done.out == "one\ntwo\nthree\n"
+    assert 'no run "id-1" in namespace "default"' in done.err
+    world.cluster.faults["list", "RayJob"] = ClusterError("connection refused")
+    done = world.run("job logs id-1").ok()
+    assert "connection refused" in done.err
+    assert done.out == "one\ntwo\nthree\n"
+
+
+def test_json_gives_the_run_and_leaves_the_log_to_stderr(world: World) -> None:
+    world.put(DONE)
+    done = world.run("job logs id-1 -o json").ok()
+    result = done.result("run")
+    assert (result["state"], result["log"]["complete"]) == ("SUCCEEDED", True)
+    assert "three" in done.err
+
+
+@pytest.mark.parametrize("verb", ["logs", "stop"])
+def test_an_unknown_run_exits_2_and_says_where_to_look(world: World, verb: str) -> None:
+    done = world.run(f"job {verb} nope -n rl")
+    assert done.exit == 2
+    assert 'no run "nope" in namespace "rl"' in done.err
+
+
+@pytest.mark.parametrize(
+    "line", ["job logs x --force", "job stop x -f", "job stop x --tail 3", "job logs x --tail -1", "job"]
+)
+def test_flags_of_the_other_action_are_refused(world: World, line: str) -> None:
+    assert world.run(line).exit == 2
+
+
+def test_stop_stops_the_driver_releases_the_cluster_and_keeps_record_and_log(world: World) -> None:
+    world.put(RUNNING)
+    world.stops()
+    done = world.run("job stop id-1 -o json").ok()
+    result = done.result("job_stop")
+    assert world.jobs.stopped == ["id-1"]
+    assert (result["state"], result["stopped"], result["released"], result["notGone"]) == ("STOPPED", True, "r-x1", [])
+    assert result["log"]["complete"] is True
+    assert world.copy.read_bytes() == world.jobs.log
+    assert list(world.cluster.objects) == [("RayJob", "default", "r")]
+
+
+def test_stop_of_a_finished_run_releases_what_it_holds(world: World) -> None:
+    world.put(DONE)
+    done = world.run("job stop id-1").ok()
+    assert "rayjob/r: SUCCEEDED, was over already" in done.out
+    assert "released Ray cluster r-x1" in done.out
+    assert world.jobs.stopped == []
+
+
+def test_stop_of_a_run_without_a_driver_deletes_it(world: World) -> None:
+    world.put({"jobDeploymentStatus": "Suspended", "jobStatus": ""})
+    result = world.run("job stop id-1 -o json").ok().result("job_stop")
+    assert result["deleted"] is True
+    assert ("RayJob", "default", "r") not in world.cluster.objects
+
+
+def test_a_head_out_of_reach_leaves_the_run_and_names_the_way_out(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(cluster: Any, raycluster: Any) -> Any:
+        raise ClusterError("you may not create pods/portforward", status=403)
+
+    world.put(RUNNING)
+    monkeypatch.setattr("kubectl_nrl.ray_jobs.connect", refuse)
+    done = world.run("job stop id-1")
+    assert done.exit == 3
+    assert "was not stopped: you may not create pods/portforward" in done.err
+    assert "kubectl delete rayjob r -n default" in done.err
+    assert not [c for c in world.cluster.calls if c[0] == "delete"]
+
+
+@pytest.mark.parametrize(
+    ("owner", "flags", "code"),
+    [
+        ("anna", "", 2),
+        ("anna", "--yes", 2),
+        ("anna", "--force", 2),
+        ("anna", "--force --yes", 0),
+        ("", "", 2),
+        ("", "--yes", 0),
+        (USER, "", 0),
+    ],
+)
+def test_somebody_elses_run_needs_force_and_a_yes(world: World, owner: str, flags: str, code: int) -> None:
+    world.put(DONE, owner=owner)
+    done = world.run(f"job stop id-1 {flags}")
+    assert done.exit == code
+    deleted = [c for c in world.cluster.calls if c[0] == "delete"]
+    assert bool(deleted) == (code == 0)
+
+
+def test_runs_lists_mine_as_text_and_as_data(world: World) -> None:
+    world.put(RUNNING)
+    world.put(DONE, name="s", run="id-2")
+    world.put(DONE, name="x", run="id-3", owner="anna")
+    done = world.run("runs -n default").ok()
+    assert done.out.splitlines()[0].split() == ["ID", "RAYJOB", "STATE", "AGE", "DURATION", "GPUS"]
+    assert "anna" not in done.out
+    listed = world.run("runs -n default --all-users -o json").ok().result("runs")
+    assert {r["id"]: r["state"] for r in listed} == {"id-1": "Running", "id-2": "SUCCEEDED", "id-3": "SUCCEEDED"}
+    assert world.run("runs -n elsewhere").ok().out == "no runs\n"
+
+
+def test_runs_names_a_finished_run_that_still_holds_gpus(world: World) -> None:
+    world.put({"jobDeploymentStatus": "Complete", "jobStatus": "STOPPED"})
+    pod = world.cluster.objects["Pod", "default", "r-w0"]
+    pod["spec"] = {"containers": [{"resources": {"limits": {"nvidia.com/gpu": "4"}}}]}
+    done = world.run("runs -n default").ok()
+    assert "run id-1 is over and still holds 4 GPUs" in done.err
+    assert "hint: kubectl nrl job stop id-1 -n default" in done.err
