@@ -20,7 +20,7 @@ MAX_PIECE = 4096
 #: Interpolations handed to that parser; half a millisecond each on a busy machine.
 MAX_PARSED = 3_000
 
-_KEY = re.compile(r"\$\{\s*(\.*[A-Za-z_][\w-]*(?:\.[\w-]+)*)\s*\}", re.ASCII)
+_KEY = re.compile(r"\$\{\s*(\.*[A-Za-z_][\w-]*(?:\.[\w-]+|\[[\w-]+\])*)\s*\}", re.ASCII)
 _SIMPLE_CALL = re.compile(r"\$\{(user|oc\.env):\s*([A-Za-z_]\w*)?\s*\}", re.ASCII)
 
 

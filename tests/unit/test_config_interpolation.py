@@ -68,10 +68,12 @@ TREE = {
     "l": [7, "${n}"],
     "d": {"x": 1, "y": "${.x}", "k-b": 3},
     "which": "s",
+    "deep": {"groups": [{"n": 5}, {"n": "${..0.n}"}]},
 }
 
 CASES = [
-    "${n}", "x${n}y", "${ n }", "${d}", "${d.y}", "${d.k-b}", "${l}", "${l.1}", "${l[0]}", "${d[x]}", "${.n}", "${t}", "a ${t} ${z}",
+    "${n}", "x${n}y", "${ n }", "${d}", "${d.y}", "${d.k-b}", "${l}", "${l.1}", "${l[0]}", "${d[x]}", "${deep.groups[1].n}", "${deep[groups][0][n]}",
+    "${.n}", "${t}", "a ${t} ${z}",
     "${${which}}", "${add:1,2}", "${mul:${n},${f}}", "${div:8,2}", "${max:${n},9}", "${oc.env:HF_HOME}", "${oc.env:NOPE,dflt}",
     "${oc.env:NOPE,null}", "${oc.env:EMPTY}", "${user:}", "${user:}-secrets", "${oc.decode:${oc.env:NUMBER}}", "${oc.select:nope,5}",
     "${oc.select:n}", "${oc.dict.keys:d}", "${oc.dict.values:d}", "${oc.create:{a:1}}", r"\${HOME}", r"\${n} ${n}", r"\\${n}",
