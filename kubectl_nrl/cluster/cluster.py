@@ -11,9 +11,9 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from ..errors import ClusterError
 from . import errors
 from . import kubeconfig as kubeconfigs
+from .access_review import allowed
 from .client import Client
 from .discovery import Discovery, Resource
 from .forward import Forward
@@ -242,28 +242,7 @@ class Cluster:
         self, verb: str, group: str, resource: str, namespace: str | None, *, subresource: str = "", name: str = ""
     ) -> bool | None:
         """Whether the user may; None when the cluster does not say."""
-        attributes = {"verb": verb, "group": group, "resource": resource, "subresource": subresource, "name": name}
-        if namespace:
-            attributes["namespace"] = namespace
-        review = {
-            "apiVersion": "authorization.k8s.io/v1",
-            "kind": "SelfSubjectAccessReview",
-            "spec": {"resourceAttributes": {k: v for k, v in attributes.items() if v}},
-        }
-        try:
-            answer = self.client.json(
-                "POST",
-                "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
-                None,
-                review,
-                doing="ask what you may do",
-            )
-        except ClusterError as error:
-            if error.status in (403, 404):
-                return None
-            raise
-        status = answer.get("status") or {}
-        return None if status.get("evaluationError") and not status.get("allowed") else bool(status.get("allowed"))
+        return allowed(self.client, verb, f"{group}/{resource}/{subresource}", namespace, name)
 
     def served(self) -> Mapping[str, tuple[str, ...]]:
         """Group -> served versions; the core group is `""`."""

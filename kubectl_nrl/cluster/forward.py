@@ -102,9 +102,9 @@ class Forward:
     ) -> Response:
         """Send one request; the body of the answer is read with `read()` or piece by piece with `chunks()`.
 
-        `timeout` is the longest silence in seconds. Raises `ClusterError`: reason `Unreachable` when nothing was sent
-        (the port does not answer; a refused forward has its status), `ConnectionLost` or `Timeout` when the outcome is
-        unknown.
+        `timeout` is the longest silence in seconds. Raises `ClusterError`: reason `PortClosed` when nothing listens
+        there (a refused forward has its status, an API server that is away `Unreachable`), `ConnectionLost` or
+        `Timeout` when the outcome is unknown.
         """
         words = {"Host": f"localhost:{self.port}", "User-Agent": "kubectl-nrl", **(headers or {})}
         started = time.monotonic()
@@ -121,7 +121,7 @@ class Forward:
     def _broken(self, error: OSError) -> ClusterError:
         reason = "ConnectionLost"
         if isinstance(error, DialError):
-            reason = "Unreachable"
+            reason = "PortClosed"
         elif isinstance(error, TimeoutError):
             reason = "Timeout"
         return ClusterError(f"cannot {self._doing}: {errors.clean(str(error))}", reason=reason)

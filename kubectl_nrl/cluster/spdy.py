@@ -18,8 +18,8 @@ from .wire import WireError
 
 SYN_STREAM, RST_STREAM, PING, GOAWAY = 1, 3, 6, 7
 FIN = 1
-#: Most bytes of a frame that is believed; its length field has 24 bits.
-MAX_FRAME = 1 << 24
+#: Seconds for which the other streams are heard after those that matter have ended: an error may come behind.
+LINGER = 2.0
 
 
 def control_frame(kind: int, flags: int, payload: bytes) -> bytes:
@@ -59,8 +59,7 @@ class FrameParser:
 class SpdyStreams:
     """Numbered byte streams over one connection. Not safe for several threads at once.
 
-    `headers` are those of each stream to open, by the number it is known by here; the end of all that are in `ends`
-    is the end.
+    The end of those in `ends` is the end of all.
     """
 
     def __init__(self, channel: Channel, first: bytes, ends: Sequence[int]) -> None:
@@ -70,13 +69,18 @@ class SpdyStreams:
         self._packer = zlib.compressobj()
         self._ids: dict[int, int] = {}
         self._numbers: dict[int, int] = {}
-        self._open = set(ends)
+        self._ends = set(ends)
+        self._open: set[int] = set()
+        self._writing: set[int] = set()
         self._ended = False
 
     def open(self, number: int, headers: Mapping[str, str], patience: Patience, *, half: bool) -> None:
         """Open a stream known as `number`; `half` says that nothing will be sent on it."""
         stream = 2 * len(self._ids) + 1
         self._ids[number], self._numbers[stream] = stream, number
+        self._open.add(number)
+        if not half:
+            self._writing.add(number)
         block = struct.pack(">I", len(headers))
         for name, value in headers.items():
             for word in (name.lower().encode(), value.encode()):
@@ -106,13 +110,26 @@ class SpdyStreams:
                     self._open.discard(self._numbers.get(struct.unpack(">I", payload[:4])[0], -1))
                 elif kind == GOAWAY:
                     self._ended = True
-            if self._ended or not self._open:
+            if self._ended or not self._more(patience):
                 self._ended = True
                 return None
-            data = self._channel.recv(patience)
-            if not data:
-                self._ended = True
-            self._frames.extend(self._parser.feed(data))
+
+    def _more(self, patience: Patience) -> bool:
+        """Wait for more frames; False at the end."""
+        over = not self._open & self._ends
+        try:
+            if over:
+                patience = patience.within(LINGER)
+                for number in self._writing:
+                    self._channel.send(data_frame(self._ids[number], FIN, b""), patience)
+                self._writing.clear()
+            data = self._channel.recv(patience) if self._open else b""
+        except OSError:
+            if over:
+                return False
+            raise
+        self._frames.extend(self._parser.feed(data))
+        return bool(data)
 
     def stale(self) -> bool:
         return self._ended or bool(self._frames) or self._channel.stale()

@@ -61,8 +61,19 @@ class Head:
     def headers(self) -> dict[str, str]:
         return {"x-ray-authorization": f"Bearer {self.token}"} if self.token else {}
 
+    def ask(self, transport: Transport, method: str, path: str, headers: Mapping[str, str] | None = None) -> Answer:
+        """Send a request with the token. A pod that is gone is `NoHead`: not to be taken for a job that Ray lacks."""
+        try:
+            return transport.request(method, path, {**self.headers(), **(headers or {})})
+        except ClusterError as error:
+            if error.status == 404:
+                raise ClusterError(
+                    f"the head of {self.where} is gone: {error.message}", status=404, reason="NoHead"
+                ) from error
+            raise
+
     def send(self, method: str, path: str, doing: str) -> tuple[int, bytes]:
-        answer = self.api.request(method, path, self.headers())
+        answer = self.ask(self.api, method, path)
         body = answer.read()
         if answer.status in (401, 403):
             raise self.unauthorized(answer.status, doing)

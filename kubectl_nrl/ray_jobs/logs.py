@@ -41,12 +41,11 @@ class DriverLogs:
         if self._head.agent is None:
             return None
         path = f"/logs/{quote(log_name(submission_id), safe='')}"
-        words = {**self._head.headers(), "Range": f"bytes={offset}-{offset + limit - 1}"}
         doing = f"read the log of Ray job {submission_id}"
         try:
-            answer = self._head.agent.request("GET", path, words)
+            answer = self._head.ask(self._head.agent, "GET", path, {"Range": f"bytes={offset}-{offset + limit - 1}"})
         except ClusterError as error:
-            if error.reason == "Unreachable" or error.status in (403, 404):
+            if error.reason == "PortClosed" or error.status == 403:
                 return None
             raise
         body = answer.read()

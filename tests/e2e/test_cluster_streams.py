@@ -149,7 +149,7 @@ def test_a_port_where_nobody_listens_and_a_pod_that_is_not_there(cluster: Cluste
         pytest.raises(ClusterError, match="port 8001 of pod files: connection refused") as caught,
     ):
         forward.request("GET", "/")
-    assert caught.value.reason == "Unreachable"
+    assert caught.value.reason == "PortClosed"
     with cluster.forward(namespace, "nobody", 8000) as forward, pytest.raises(ClusterError) as caught:
         forward.request("GET", "/")
     assert caught.value.status == 404

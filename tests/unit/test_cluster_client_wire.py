@@ -214,7 +214,19 @@ def test_spdy_streams_are_told_apart_pings_answered_and_the_end_is_the_end_of_al
         streams.open(number, {"streamType": "x"}, Patience(1), half=False)
     opened = channel.sent
     assert [streams.recv(Patience(1)) for _ in range(3)] == [(8, b"b"), (7, b"a"), None]
-    assert channel.sent == opened + ping and channel.arrives == [b"more"]
+    assert channel.sent.startswith(opened + ping) and channel.arrives == [b"more"]
+
+
+def test_an_error_that_comes_behind_the_end_of_the_data_is_heard() -> None:
+    end = spdy.data_frame(3, spdy.FIN, b"")
+    for error in ([spdy.data_frame(1, spdy.FIN, b"refused")], []):
+        channel = Bytes(end, *error)
+        streams = spdy.SpdyStreams(channel, b"", (0,))
+        streams.open(1, {}, Patience(1), half=True)
+        streams.open(0, {}, Patience(1), half=False)
+        assert [streams.recv(Patience(1)) for _ in error] == [(1, b"refused")] * len(error)
+        assert streams.recv(Patience(1)) is None
+        assert channel.sent.endswith(spdy.data_frame(3, spdy.FIN, b""))
 
 
 def test_spdy_headers_can_be_read_as_they_come() -> None:

@@ -57,7 +57,7 @@ class Stub:
 
 
 def unreachable(*_: object) -> Reply:
-    raise ClusterError("port 52365: connection refused", reason="Unreachable")
+    raise ClusterError("port 52365: connection refused", reason="PortClosed")
 
 
 def never(*_: object) -> Reply:
@@ -144,6 +144,25 @@ def test_a_stream_that_breaks_is_not_a_reason_to_look_elsewhere() -> None:
 
     with pytest.raises(ClusterError, match="cut"):
         RayJobs(Head(Stub(never), Stub(broken))).log_chunk("a", 0)
+
+
+def test_a_head_that_is_gone_is_not_a_job_that_ray_does_not_know() -> None:
+    def gone(*_: object) -> Reply:
+        raise ClusterError('pods "h" not found', status=404, reason="NotFound")
+
+    jobs = RayJobs(Head(Stub(gone), Stub(gone)))
+    for ask in (lambda: jobs.get("a"), lambda: jobs.log_chunk("a", 0), jobs.version):
+        with pytest.raises(ClusterError, match="the head of the Ray cluster is gone") as caught:
+            ask()
+        assert caught.value.reason == "NoHead"
+
+
+def test_an_api_server_that_is_away_is_not_a_reason_to_look_elsewhere() -> None:
+    def away(*_: object) -> Reply:
+        raise ClusterError("cannot reach the API server", reason="Unreachable")
+
+    with pytest.raises(ClusterError, match="cannot reach"):
+        RayJobs(Head(Stub(never), Stub(away), never)).log_chunk("a", 0)
 
 
 def test_the_shell_line_of_the_exec_way_is_right(tmp_path: Any) -> None:
