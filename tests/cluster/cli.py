@@ -8,7 +8,7 @@ import shlex
 import sys
 from collections.abc import Callable
 
-from . import containers, images, kuberay, lifecycle, machine, processes
+from . import containers, images, kuberay, kuberay_pod, lifecycle, machine, processes
 from .cache import say
 from .errors import CannotRunHere, ClusterError
 from .state import DEPTHS, State, state_for
@@ -24,7 +24,7 @@ def main(command: str, argv: list[str] | None = None) -> int:
     if command == "up":
         parser.add_argument("--without-kuberay", action="store_true", help="stop the operator, or do not start it")
     if command == "kuberay":
-        parser.add_argument("action", choices=("stop", "start"))
+        parser.add_argument("action", choices=("stop", "start", "pod"))
     args = parser.parse_args(argv)
     try:
         return _COMMANDS[command](args) or 0
@@ -89,11 +89,18 @@ def image(args: argparse.Namespace) -> int:
 
 
 def kuberay_(args: argparse.Namespace) -> int:
-    """Stop or start the KubeRay operator alone."""
+    """Stop or start the KubeRay operator alone; `pod` runs it in a pod, as users have it."""
     state = state_for(args.depth or "node", args.state)
-    if not lifecycle.is_up(state) and args.action == "start" and not processes.running(state, "apiserver"):
+    if not processes.running(state, "apiserver"):
         raise ClusterError(f"the {state.depth} depth is not up; start it with: tests/cluster/up --depth {state.depth}")
-    kuberay.up(state) if args.action == "start" else kuberay.down(state)
+    if args.action == "pod" and state.depth != "node":
+        raise ClusterError("pods run at node depth only")
+    kuberay.down(state)
+    kuberay_pod.down(state)
+    if args.action == "start":
+        kuberay.up(state)
+    if args.action == "pod":
+        kuberay_pod.up(state)
     return 0
 
 

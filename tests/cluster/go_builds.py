@@ -54,14 +54,14 @@ def kuberay_operator() -> Path:
 
 def kuberay_crds() -> Path:
     """Return a directory with the CRDs of that KubeRay version, as its module carries them."""
+    return _kuberay_manifests("kuberay-crds", "crd/bases/*.yaml")
 
-    def build(target: Path) -> None:
-        info = json.loads(_go(["mod", "download", "-json", f"{_KUBERAY_MODULE}@v{versions.KUBERAY}"], cwd=HERE.anchor))
-        target.mkdir()
-        for crd in (Path(info["Dir"]) / "config" / "crd" / "bases").glob("*.yaml"):
-            shutil.copyfile(crd, target / crd.name)
 
-    return cached("kuberay-crds", versions.KUBERAY, build)
+def kuberay_roles() -> Path:
+    """Return a directory with the operator's service account and roles, as its module carries them."""
+    return _kuberay_manifests(
+        "kuberay-roles", "rbac/service_account.yaml", "rbac/role.yaml", "rbac/leader_election_role.yaml"
+    )
 
 
 def coredns() -> Path:
@@ -86,6 +86,17 @@ def pause() -> Path:
 _KUBERAY_MODULE = "github.com/ray-project/kuberay/ray-operator"
 
 
+def _kuberay_manifests(name: str, *patterns: str) -> Path:
+    def build(target: Path) -> None:
+        info = json.loads(_go(["mod", "download", "-json", f"{_KUBERAY_MODULE}@v{versions.KUBERAY}"], cwd=HERE.anchor))
+        target.mkdir()
+        for pattern in patterns:
+            for manifest in (Path(info["Dir"]) / "config").glob(pattern):
+                shutil.copyfile(manifest, target / manifest.name)
+
+    return cached(name, versions.KUBERAY, build)
+
+
 def _installed(name: str, package: str, binary: str, about: str) -> Path:
     def build(target: Path) -> None:
         bin_dir = target.with_name("bin")
@@ -103,8 +114,8 @@ def _go(args: list[str], cwd: str | Path, **extra: str) -> str:
 def _go_command() -> str:
     go = shutil.which("go") or "/usr/local/go/bin/go"
     if not os.path.exists(go):
-        raise CannotRunHere("the test cluster builds Kubernetes from source and needs Go 1.24 or newer on PATH")
+        raise CannotRunHere("the test cluster builds Kubernetes from source and needs Go 1.25 or newer on PATH")
     found = re.search(r"go(\d+)\.(\d+)", checked([go, "version"]))
-    if found and (int(found[1]), int(found[2])) < (1, 24):
-        raise CannotRunHere(f"the test cluster needs Go 1.24 or newer, {go} is {found[0]}")
+    if found and (int(found[1]), int(found[2])) < (1, 25):
+        raise CannotRunHere(f"the test cluster needs Go 1.25 or newer, {go} is {found[0]}")
     return go

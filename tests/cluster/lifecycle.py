@@ -11,7 +11,19 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from . import containers, control_plane, fake_nodes, go_builds, images, kuberay, machine, node, packages, processes
+from . import (
+    containers,
+    control_plane,
+    fake_nodes,
+    go_builds,
+    images,
+    kuberay,
+    kuberay_pod,
+    machine,
+    node,
+    packages,
+    processes,
+)
 from .cache import locked, say
 from .state import State
 
@@ -37,8 +49,11 @@ def up(state: State, *, with_kuberay: bool = True) -> None:
             fake_nodes.up(state)
         if state.depth == "node":
             node.up(state)
-        if state.depth != "api":
-            kuberay.up(state) if with_kuberay else kuberay.down(state)
+        if not with_kuberay:
+            kuberay.down(state)
+            kuberay_pod.down(state)
+        elif state.depth != "api" and not kuberay_pod.deployed(state):
+            kuberay.up(state)
     say(f"{state.depth} depth is up after {time.monotonic() - started:.1f} s")
 
 

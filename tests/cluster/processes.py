@@ -110,7 +110,7 @@ def stop(state: State, name: str, grace: float = 10.0) -> None:
     (state.pids / f"{name}.json").unlink(missing_ok=True)
 
 
-def wait_until(state: State, name: str, ready: Callable[[], bool], timeout: float = 60.0) -> None:
+def wait_until(state: State, name: str, ready: Callable[[], bool], timeout: float = 180.0) -> None:
     """Wait until `ready()` is true; raises ClusterError with the log's end when the process dies or time is up."""
     deadline = time.monotonic() + timeout
     while not ready():
