@@ -125,16 +125,21 @@ def _auth_provider(access: Access) -> Proof:
     configuration = client.Configuration()
     source = os.pathsep.join(access.files)
     load: Callable[..., None] = config.load_kube_config
+    cause = "no token"
+    token = ""
     try:
         load(config_file=source, context=access.context, client_configuration=configuration)
+        # Older releases of the package name the key `authorization`.
+        token = configuration.get_api_key_with_prefix("BearerToken", "authorization") or ""
     except Exception as error:
+        cause = type(error).__name__
+    if not token:
         raise ClusterError(
-            f'cannot log in user "{access.user_name}" with its auth-provider ({type(error).__name__})',
+            f'cannot log in user "{access.user_name}" with its auth-provider ({cause})',
             "log in again with kubectl, then retry: kubectl get namespaces",
             reason="Unauthorized",
-        ) from None
-    token = configuration.get_api_key_with_prefix("authorization") or ""
-    return Proof({"Authorization": token} if token else {}, expires=time.time() + TOKEN_FILE_TTL)
+        )
+    return Proof({"Authorization": token}, expires=time.time() + TOKEN_FILE_TTL)
 
 
 def run_plugin(plugin: Mapping[str, Any], access: Access, env: Mapping[str, str]) -> Proof:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -420,3 +422,35 @@ def test_several_threads_at_once(tmp_path: Path) -> None:
             thread.join()
         assert len({asked.connection for asked in server.asked}) <= 8 and len(server.asked) == 80
     assert wrong == []
+
+
+def test_neither_kubernetes_nor_ray_is_imported() -> None:
+    code = (
+        "import sys; import kubectl_nrl.cluster, kubectl_nrl.ray_jobs, kubectl_nrl.facts\n"
+        "kubectl_nrl.cluster.Cluster.connect\n"
+        "print(sorted({'kubernetes', 'ray', 'requests', 'urllib3', 'yaml', 'email', 'asyncio'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_user_with_an_auth_provider_is_logged_in_by_the_kubernetes_package(tmp_path: Path) -> None:
+    def part(data: dict[str, Any]) -> str:
+        return base64.urlsafe_b64encode(json.dumps(data).encode()).decode().rstrip("=")
+
+    token = f"{part({'alg': 'RS256'})}.{part({'exp': 4102444800})}.c2ln"
+    settings = {"id-token": token, "client-id": "c", "idp-issuer-url": "https://idp.example"}
+    user = {"auth-provider": {"name": "oidc", "config": settings}}
+    with Server(in_turn(answer(200, POD))) as server, connect(tmp_path, server.url, user) as cluster:
+        assert cluster.get("v1", "Pod", "a") == POD
+        assert server.asked[0].headers["authorization"] == f"Bearer {token}"
+
+
+def test_an_auth_provider_that_fails_says_what_to_do_and_no_more(tmp_path: Path) -> None:
+    user = {"auth-provider": {"name": "oidc", "config": {"id-token": "sekret.x.y"}}}
+    with (
+        connect(tmp_path, "http://127.0.0.1:1", user) as cluster,
+        pytest.raises(ClusterError, match='cannot log in user "u" with its auth-provider') as caught,
+    ):
+        cluster.get("v1", "Pod", "a")
+    assert "sekret" not in caught.value.message and "kubectl" in caught.value.hint
