@@ -76,6 +76,14 @@ def test_another_queue_label_anywhere_is_an_error_naming_both(infra: dict, where
     assert origins(KAI, ctx) == [where]
 
 
+def test_the_error_says_where_each_of_the_two_stands() -> None:
+    (message,) = problems(KAI, context({**QUEUED, "labels": {QUEUE: "other"}}))
+    assert message == 'label kai.scheduler/queue is "other", but scheduler.queue is "rl"'
+    infra = with_training(ray_spec(ray_group(template=labelled("b"))), training={"labels": {QUEUE: "a"}})
+    (message,) = problems(KAI, context(infra))
+    assert message == 'label kai.scheduler/queue is "b", but kuberay.training.labels[kai.scheduler/queue] is "a"'
+
+
 def test_the_same_queue_label_is_fine() -> None:
     assert problems(KAI, context({**QUEUED, "labels": {QUEUE: "rl"}})) == []
 
@@ -266,6 +274,11 @@ def test_required_beyond_a_rack_is_an_error() -> None:
     assert "19 pods" in message
 
 
+def test_hosts_that_are_no_number_count_as_one() -> None:
+    ctx = context(with_training(ray_spec(ray_group(replicas=18, numOfHosts="x")), **QUEUED), profile=GB300)
+    assert REQUIRED in render(KAI, ctx).template("gpu")["annotations"]
+
+
 def test_hosts_of_a_replica_count() -> None:
     spec = ray_spec(ray_group(replicas=6, numOfHosts=4))
     ctx = context(with_training(spec, **QUEUED), profile=GB300, kind="RayCluster")
@@ -288,6 +301,17 @@ def test_a_topology_needs_a_placement() -> None:
 def test_kai_before_0_14_ignores_placement_and_that_is_said() -> None:
     ctx = context(QUEUED, profile=GB300, facts=ClusterFacts(kai_version=(0, 13)))
     assert any("0.13" in message for message in problems(KAI, ctx, "warning"))
+
+
+@pytest.mark.parametrize(("version", "said"), [((0, 13), True), ((0, 14), False), ((0, 15), False), (None, False)])
+def test_which_kai_reads_placement(version: tuple | None, said: bool) -> None:
+    ctx = context(QUEUED, profile=GB300, facts=ClusterFacts(kai_version=version))
+    assert bool(problems(KAI, ctx, "warning")) is said
+
+
+@pytest.mark.parametrize("placement", ["requiredPlacement", "preferredPlacement"])
+def test_one_placement_beside_a_topology_is_enough(placement: str) -> None:
+    assert problems(KAI, context({"scheduler": {**QUEUED["scheduler"], "topology": "t", placement: "rack"}})) == []
 
 
 # Deployments
@@ -338,6 +362,12 @@ def test_a_deployment_in_a_hand_written_file_takes_trainings_queue() -> None:
     infra = with_training(ray_spec(ray_group()), training={"labels": {QUEUE: "q"}}, deployments={"judge": deployment()})
     found = render(KAI, context(infra)).drafts.deployments["judge"].value
     assert found["metadata"]["labels"][QUEUE] == "q"
+
+
+def test_a_deployments_own_queue_is_kept() -> None:
+    own = deployment(metadata={"labels": {QUEUE: "cpu-queue"}})
+    found = render(KAI, context({**QUEUED, "deployments": {"judge": own}})).drafts.deployments["judge"].value
+    assert found["metadata"]["labels"][QUEUE] == "cpu-queue"
 
 
 # The live cluster
@@ -443,6 +473,11 @@ def test_the_topology_must_exist_with_the_level() -> None:
     assert topology_check().ok is False
     assert topology_check(forbidden=frozenset({"Topology"})).ok is None
     assert topology_check(absent=frozenset({"Topology"})).ok is False
+
+
+def test_a_topology_that_no_group_uses_is_not_looked_for() -> None:
+    ctx = context({**QUEUED, "kuberay": {"training": {"gpus": 0}}}, profile=GB300)
+    assert [check.title for check in KAI.checks(ctx, FakeCluster([queue("rl")]))] == ['KAI queue "rl"']
 
 
 RUN = {"metadata": {"name": "r", "namespace": "rl", "uid": "u1"}}
