@@ -99,6 +99,19 @@ def test_required_and_preferred_without_segments_is_an_error() -> None:
     assert problems(KUEUE, context({**both, "kuberay": {"training": {"segmentSize": 2}}})) == []
 
 
+@pytest.mark.parametrize("key", ["requiredPlacement", "preferredPlacement"])
+def test_one_of_the_two_is_fine(key: str) -> None:
+    assert problems(KUEUE, context({"scheduler": {**QUEUED["scheduler"], key: "a"}})) == []
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "profile"), [({"requiredPlacement": "rack"}, {}), ({}, GB300), ({"requiredPlacement": "rack"}, GB300)]
+)
+def test_segments_with_a_level_are_fine(scheduler: dict, profile: dict) -> None:
+    infra = {"scheduler": {**QUEUED["scheduler"], **scheduler}, "kuberay": {"training": {"segmentSize": 2}}}
+    assert list(KUEUE.problems(context(infra, profile=profile))) == []
+
+
 def test_rays_autoscaler_is_refused() -> None:
     ctx = context(with_training({**ray_spec(ray_group()), "enableInTreeAutoscaling": True}, **QUEUED))
     assert len(problems(KUEUE, ctx)) == 1
