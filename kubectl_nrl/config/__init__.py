@@ -6,10 +6,10 @@ YAML, Hydra and OmegaConf are imported by the steps that need them: a load of pl
 from __future__ import annotations
 
 from .load import load
-from .model import Config
+from .model import Config, UnsoundConfig
 from .nodes import Path
 from .origins import Origins
 from .plain_file import load_yaml
 from .user import current_user
 
-__all__ = ["Config", "Origins", "Path", "current_user", "load", "load_yaml"]
+__all__ = ["Config", "Origins", "Path", "UnsoundConfig", "current_user", "load", "load_yaml"]

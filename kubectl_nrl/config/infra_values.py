@@ -19,6 +19,7 @@ from .suggest import nearest
 
 #: What only a shell writes: `${X:-x}`, `${X:0:3}`, `${X%.y}`, `${a[@]}`, `${#a}`, `${!a}`, `${1}`.
 _SHELL_ONLY = re.compile(r"\$\{(?:\w+:[-=?+\s\d]|\w+[#%/^,@+=?!]|\w+\[[@*]\]|[#!@*?]|\d+\})")
+_DEFAULT = re.compile(r"\$\{([A-Za-z_]\w*):?-", re.ASCII)
 _SIMPLE = re.compile(r"\$\{([A-Za-z_]\w*)\}", re.ASCII)
 #: Problems after which no more are looked for: a person reads the first ones.
 MAX_PROBLEMS = 100
@@ -86,9 +87,9 @@ class InfraValues:
         simple = _SIMPLE.fullmatch(piece.text)
         write = f"for the shell's own, write {escaped}" + (f" or ${simple[1]}" if simple and not secret else "")
         if fault.kind == "syntax" or (fault.kind in ("key", "resolver") and _SHELL_ONLY.match(piece.text)):
-            return Problem(
-                f'{dotted(path)}: "{shown}" is shell syntax, not a key or a resolver', origin, f"write {escaped}"
-            )
+            default = _DEFAULT.match(piece.text)
+            hint = f"write {escaped}" + (f" or ${default[1]}" if default and not secret else "")
+            return Problem(f'{dotted(path)}: "{shown}" is shell syntax, not a key or a resolver', origin, hint)
         if fault.kind == "key":
             close = nearest(fault.name, self._keys(fault.name))
             meant = f"did you mean ${{{close}}}? " if close else ""

@@ -21,7 +21,7 @@ from .entrypoint import rewrite
 from .infra_values import MAX_PROBLEMS, InfraValues, locate
 from .interpolation import Resolver
 from .merge import lay_file
-from .model import Config, Trees
+from .model import Config, Trees, UnsoundConfig
 from .nodes import Node, kind_of, to_plain
 from .origins import Origins
 from .overrides import Override, Refused
@@ -41,7 +41,7 @@ def load(
     """Compose a recipe and an infra file; relative paths start at `cwd` (default: the process's).
 
     Without `infra`, the recipe's `infra:` key is it; without both, the infra is what user defaults and overrides say and
-    `infra_path` is empty. Raises ConfigError with every problem found.
+    `infra_path` is empty. Raises ConfigError with every problem found; an UnsoundConfig when all files could be read.
     """
     return _Loading(env, cwd).run(recipe, infra, tuple(overrides))
 
@@ -68,8 +68,8 @@ class _Loading:
         self.problems.extend(credentials.literals(resolved))
         entry_words = self._entrypoint_words(resolved, recipe_words)
         effective = self._with_words(recipe, entry_words, for_recipe, resolved) if entry_words else submitted
-        self._finish()
-        return Config(
+        self._warn_of_user()
+        config = Config(
             recipe=to_plain(effective),
             infra=to_plain(resolved),
             recipe_origins=Origins(effective),
@@ -84,6 +84,10 @@ class _Loading:
                 effective, submitted, resolved, resolved, self.files.texts, self.env, self.files.cwd or FilePath()
             ),
         )
+        if any(problem.severity == "error" for problem in self.problems):
+            shown = _readable(self.problems)
+            raise ConfigError(shown) if self.files.broken else UnsoundConfig(shown, config)
+        return config
 
     def _recipe(self, path: str) -> tuple[Node, Node | None]:
         """The composed recipe without its `infra:` key, and that key's tree."""
@@ -189,13 +193,11 @@ class _Loading:
         except Unresolved as error:
             raise ValueError(error.message) from None
 
-    def _finish(self) -> None:
+    def _warn_of_user(self) -> None:
         warning = generic_warning(self.user)
         if warning is not None:
             self.problems.append(warning)
         self.problems[:] = dict.fromkeys(self.problems)
-        if any(problem.severity == "error" for problem in self.problems):
-            raise ConfigError(_readable(self.problems))
 
 
 def _readable(problems: list[Problem]) -> list[Problem]:

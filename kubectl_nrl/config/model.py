@@ -7,7 +7,7 @@ resolved whole, because all of it becomes manifests.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -121,6 +121,17 @@ class Config:
     @cached_property
     def _resolver(self) -> Resolver:
         return Resolver(self.trees.recipe, self.trees.env, self.user.name)
+
+
+class UnsoundConfig(ConfigError):
+    """Problems of a configuration whose files could all be read; `config` is as much of it as has a value.
+
+    A caller may look for more problems in it, so that a person sees all of them at once; nothing may be planned from it.
+    """
+
+    def __init__(self, problems: Iterable[Problem], config: Config) -> None:
+        super().__init__(problems)
+        self.config = config
 
 
 def _below(below: Node, above: Node) -> Node:

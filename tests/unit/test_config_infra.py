@@ -10,6 +10,7 @@ from config_project import FUZZ, ConfigFiles
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubectl_nrl.config import UnsoundConfig, load_yaml
 from kubectl_nrl.errors import ConfigError
 
 
@@ -255,3 +256,32 @@ def test_no_infra_tree_raises_anything_but_a_config_error(
         assert error.problems
     else:
         config.with_infra_defaults({"image": "${user:}"}, "profile p")
+
+
+def test_what_could_be_read_comes_with_the_problems(files: ConfigFiles) -> None:
+    """So that a caller can report what else is wrong in the same breath."""
+    files.write({"i.yaml": "image: x\nbad: ${nope}\n"})
+    with pytest.raises(UnsoundConfig) as caught:
+        files.load("infra.namespace=ns", "nope=1")
+    assert len(caught.value.problems) == 2
+    assert caught.value.config.infra == {"image": "x", "bad": "${nope}", "namespace": "ns"}
+
+
+def test_an_unreadable_file_leaves_nothing_to_look_into(files: ConfigFiles) -> None:
+    files.write({"i.yaml": "image: [\n"})
+    with pytest.raises(ConfigError) as caught:
+        files.load()
+    assert not isinstance(caught.value, UnsoundConfig)
+
+
+def test_a_profile_file_is_read_with_its_places(files: ConfigFiles) -> None:
+    files.write({"p.yaml": "name: p\ngpus: 0x8\n", "bad.yaml": "a: 1\na: 2\nb: !x y\n", "empty.yaml": ""})
+    value, origins = load_yaml(files.directory / "p.yaml")
+    assert value == {"name": "p", "gpus": 8}
+    assert str(origins.get("gpus")).endswith("p.yaml:2:7")
+    with pytest.raises(ConfigError) as caught:
+        load_yaml(files.directory / "bad.yaml")
+    assert len(caught.value.problems) == 2
+    for name in ("empty.yaml", "none.yaml"):
+        with pytest.raises(ConfigError):
+            load_yaml(files.directory / name)

@@ -72,7 +72,8 @@ TREE = {
 }
 
 CASES = [
-    "${n}", "x${n}y", "${ n }", "${d}", "${d.y}", "${d.k-b}", "${l}", "${l.1}", "${l[0]}", "${d[x]}", "${deep.groups[1].n}", "${deep[groups][0][n]}",
+    "${n}", "x${n}y", "${ n }", "${d}", "${d.y}", "${d.k-b}", "${l}", "${l.1}", "${l[0]}", "${d[x]}",
+    "${deep.groups[1].n}", "${deep[groups][0][n]}",
     "${.n}", "${t}", "a ${t} ${z}",
     "${${which}}", "${add:1,2}", "${mul:${n},${f}}", "${div:8,2}", "${max:${n},9}", "${oc.env:HF_HOME}", "${oc.env:NOPE,dflt}",
     "${oc.env:NOPE,null}", "${oc.env:EMPTY}", "${user:}", "${user:}-secrets", "${oc.decode:${oc.env:NUMBER}}", "${oc.select:nope,5}",
@@ -185,12 +186,12 @@ def test_every_shell_form_in_an_entrypoint_is_an_error_at_its_place(files: Confi
     shell = '" is shell syntax, not a key or a resolver'
     key = '" names no key of the infra file'
     assert found == [
-        ("i.yaml:3:18", 'launch.entrypoint: "${RANK:-0}' + shell, r"write \${RANK:-0}"),
+        ("i.yaml:3:18", 'launch.entrypoint: "${RANK:-0}' + shell, r"write \${RANK:-0} or $RANK"),
         ("i.yaml:4:22", 'launch.entrypoint: "${image}' + key, r"for the shell's own, write \${image} or $image"),
         ("i.yaml:4:47", 'launch.entrypoint: "${arr[@]}' + shell, r"write \${arr[@]}"),
         ("i.yaml:4:57", 'launch.entrypoint: "${x%.yaml}' + shell, r"write \${x%.yaml}"),
         ("i.yaml:5:11", 'launch.entrypoint: "${HOME}' + key, r"for the shell's own, write \${HOME} or $HOME"),
-        ("i.yaml:5:19", 'launch.entrypoint: "${RANK:-0}' + shell, r"write \${RANK:-0}"),
+        ("i.yaml:5:19", 'launch.entrypoint: "${RANK:-0}' + shell, r"write \${RANK:-0} or $RANK"),
     ]
 
 
@@ -201,7 +202,7 @@ def test_escaped_shell_forms_reach_the_script_as_they_are(files: ConfigFiles) ->
 
 def test_the_escape_is_spelled_for_yamls_double_quotes(files: ConfigFiles) -> None:
     problem = files.write({"i.yaml": 'launch: {entrypoint: "echo ${RANK:-0}"}\n'}).only_problem()
-    assert problem.hint == r"write \\${RANK:-0}"
+    assert problem.hint == r"write \\${RANK:-0} or $RANK"
     assert (
         files.infra('launch: {entrypoint: "echo \\\\${RANK:-0}"}\n').infra["launch"]["entrypoint"] == "echo ${RANK:-0}"
     )
