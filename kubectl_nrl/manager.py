@@ -157,7 +157,10 @@ class Manager:
         raise ConfigError([Problem(message, origin, f"one of: {', '.join(known) or 'none is loaded'}")])
 
     def fragments(self) -> dict[str, dict[str, Any]]:
-        """JSON Schemas that providers own, by their key: `networking`, `scheduler.kai`, `policies.nemorl`."""
+        """JSON Schemas that providers own, by their key: `networking`, `scheduler.kai`, `policies.nemorl`.
+
+        A provider without settings has an empty one: its name is known by its key.
+        """
         found: dict[str, dict[str, Any]] = {}
         for kind, prefix in (("sections", ""), ("schedulers", "scheduler."), ("policies", "policies.")):
             for name, provider in self.providers(kind).items():
@@ -168,16 +171,12 @@ class Manager:
                         f'plugin "{self.plugin_of(provider)}" failed in schema() of {KINDS[kind][1]} "{name}": '
                         f"{type(error).__name__}: {error}"
                     ) from error
-                if schema is None:
-                    if kind == "schedulers":
-                        continue
-                    schema = {}
-                if not isinstance(schema, dict):
+                if not isinstance(schema, (dict, type(None))):
                     raise PluginError(
                         f'plugin "{self.plugin_of(provider)}": schema() of {KINDS[kind][1]} "{name}" '
                         f"returned {_show(schema)}"
                     )
-                found[prefix + name] = schema
+                found[prefix + name] = schema or {}
         return found
 
     def plugin_of(self, provider: Provider) -> str:

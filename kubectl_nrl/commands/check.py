@@ -79,9 +79,9 @@ def _form(args: argparse.Namespace, file: Path | None) -> str:
 
 
 def _schema(session: Session, form: str) -> str:
-    from ..schema import infra_schema
+    from ..schema import published_schema
 
-    schema: Mapping[str, Any] = infra_schema(session.manager.fragments())
+    schema: Mapping[str, Any] = published_schema(session.manager.fragments())
     if form == "yaml":
         from .manifest_text import plain, to_yaml
 

@@ -38,6 +38,8 @@ _APPLIED = {
     "type", "$ref", "properties", "patternProperties", "additionalProperties", "propertyNames", "required", "items",
     "allOf", "anyOf", "oneOf", "if", "then", "else",
 }  # fmt: skip
+#: Most places of a large file say nothing but a type, and are done with it.
+_TYPE_ALONE = (_ANNOTATIONS | {"type"}) - {"deprecated"}
 _OBJECT = {"properties", "patternProperties", "additionalProperties", "propertyNames", "required"}
 #: Keywords without a verdict of their own: `x-schema` names what a person's spec is checked by, elsewhere.
 _EXTENSIONS = {"patternErrorMessage", "x-schema"}
@@ -85,6 +87,8 @@ class _Checker:
         self.unknown = unknown or UnknownKeys(prefix)
         self.depth = 0
         self.when = ""
+        #: What the unknown keys of a mapping were meant to be, by the mapping's path.
+        self.meant: dict[Path, set[str | None]] = {}
 
     def add(self, path: Path, message: str, severity: Severity = "error", *, missing: bool = False) -> None:
         if len(self.found) >= MOST:
@@ -110,6 +114,8 @@ class _Checker:
 
     def _check(self, node: Node, schema: Schema, value: Any, path: Path) -> None:
         if "type" in schema and not self._type(schema["type"], value, path):
+            return
+        if schema.keys() <= _TYPE_ALONE:
             return
         if "$ref" in schema:
             self.check(node.target(), value, path)
@@ -156,7 +162,6 @@ class _Checker:
         properties, patterns = schema.get("properties", {}), schema.get("patternProperties")
         extra = schema.get("additionalProperties", True)
         names = node.at(schema["propertyNames"]) if "propertyNames" in schema else None
-        meant: set[str] = set()
         for key, item in value.items():
             if not isinstance(key, str):
                 self.add((*path, key), "is a key that is no text: put it in quotes")
@@ -170,11 +175,11 @@ class _Checker:
                 self.check(node.at(form), item, (*path, key))
             if not applied and extra is False:
                 message, word = self.unknown.describe(key)
-                meant.add(word or "")
+                self.meant.setdefault(path, set()).add(word)
                 self.add((*path, key), message)
             elif not applied and extra is not True:
                 self.check(node.at(extra), item, (*path, key))
-        self._required(schema, value, path, meant)
+        self._required(schema, value, path)
 
     def _name(self, names: Node, key: str, path: Path) -> None:
         if isinstance(names.schema, Mapping) and names.schema.keys() <= SCALAR_KEYWORDS | _EXTENSIONS:
@@ -186,9 +191,11 @@ class _Checker:
         for fault in judge.found:
             self.add(fault.path, fault.message, fault.severity)
 
-    def _required(self, schema: Schema, value: Mapping[Any, Any], path: Path, meant: set[str]) -> None:
+    def _required(self, schema: Schema, value: Mapping[Any, Any], path: Path) -> None:
+        """Missing keys; one that stands there misspelt has been named already."""
         if self.partial:
             return
+        meant = self.meant.get(path, ())
         for key in schema.get("required", ()):
             if value.get(key) is None and key not in meant:
                 self.add((*path, key), f"is required{self.when}", missing=True)

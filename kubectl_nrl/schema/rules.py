@@ -28,7 +28,6 @@ _MOUNTED = {
 
 def infra_faults(infra: Mapping[str, Any]) -> Iterator[Fault]:
     """Faults between keys; where a section has the wrong type there are none, since the schema has said so."""
-    yield from _queue(infra)
     yield from _claims(infra)
     yield from _mounts(infra)
     yield from _roles(infra)
@@ -45,12 +44,6 @@ def _at(value: Any, *path: str) -> Mapping[Any, Any]:
     for step in path:
         value = value.get(step) if isinstance(value, Mapping) else None
     return value if isinstance(value, Mapping) else {}
-
-
-def _queue(infra: Mapping[str, Any]) -> Iterator[Fault]:
-    scheduler = _at(infra, "scheduler")
-    if scheduler.get("kind") == "default" and scheduler.get("queue") is not None:
-        yield Fault(("scheduler", "queue"), "has no effect when kind is default", "warning")
 
 
 def _claims(infra: Mapping[str, Any]) -> Iterator[Fault]:

@@ -261,7 +261,11 @@ def nrl_sections(): yield S()
 @hookimpl
 def nrl_schedulers(): yield from (K(), N())
 """
-    assert load(plugin(source)).fragments() == {"topsec": {"type": "object"}, "scheduler.kai": {"required": ["queue"]}}
+    assert load(plugin(source)).fragments() == {
+        "topsec": {"type": "object"},
+        "scheduler.kai": {"required": ["queue"]},
+        "scheduler.none": {},
+    }
     for body in ("raise KeyError('x')", "return 'object'"):
         bad = KAI + f"\ndef schema(self):\n    {body}\nKai.schema = schema\n"
         with pytest.raises(PluginError, match=r"bad.py.*schema\(\) of scheduler"):

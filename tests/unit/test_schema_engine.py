@@ -208,9 +208,9 @@ def test_deep_value_ends(schema: dict[str, Any]) -> None:
     ids=["right", "unknown", "misspelt", "wrong-types", "list", "long-key", "long-unknown"],
 )
 def test_huge_value_ends_in_time(value: Any) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     found = validate(infra_schema(builtin_fragments()), value, lambda path: None)
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
     assert len(found) <= MOST + 1
 
 

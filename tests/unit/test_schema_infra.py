@@ -138,7 +138,6 @@ def test_sentence(infra: dict[str, Any], sentence: str) -> None:
 @pytest.mark.parametrize(
     ("infra", "sentence"),
     [
-        ({"scheduler": {"kind": "default", "queue": "q"}}, "scheduler.queue has no effect when kind is default"),
         ({"hf_cache": {"pvcName": "x"}}, "hf_cache.pvcName has no effect when kind is none"),
         ({"workspace": {"pvcName": "x"}}, "workspace.pvcName has no effect when kind is rayUpload"),
         (
@@ -172,6 +171,12 @@ def test_every_key_acts_or_is_listed_as_idle() -> None:
     assert idle == IDLE
     for path, form in property_paths(schema):
         assert form.get("description") or form.get("$ref"), f"{path} has no description"
+
+
+def test_conditional_key_that_is_misspelt_is_one_problem() -> None:
+    assert texts(problems({"scheduler": {"kind": "kai", "quue": "q"}})) == [
+        "scheduler.quue: unknown key; did you mean queue?"
+    ]
 
 
 def test_flags_supply_a_required_key() -> None:

@@ -252,7 +252,7 @@ TREES = st.recursive(
 
 
 @given(st.sampled_from(["RayCluster", "RayJob", "Deployment", "PodTemplate"]), TREES, st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_no_spec_raises(kind: str, tree: Any, data: st.DataObject) -> None:
     """Arbitrary trees, and the good spec with one arbitrary tree in a place of its own."""
     messages(kind, tree)
