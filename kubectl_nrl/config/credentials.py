@@ -21,7 +21,7 @@ _NUMBER_OR_BOOL = re.compile(
 #: A value that is nothing but a reference to another variable: `$X`, `${X}`, `$(X)`.
 _REFERENCE = re.compile(r"\$(?:\w+|\{\w+\}|\(\w+\))")
 _IN_TEXT = re.compile(
-    r"(?P<name>[\w.]*(?:TOKEN|API_?KEY|SECRET|SECRET_KEY|ACCESS_KEY|PRIVATE_KEY|PASSWORD|PASSWD))(?P<mid>['\"]?\s*[=:]\s*)(?P<value>[^\s].*)",
+    r"(?P<name>(?<![\w.])[\w.]*(?:TOKEN|API_?KEY|SECRET|SECRET_KEY|ACCESS_KEY|PRIVATE_KEY|PASSWORD|PASSWD))(?P<mid>['\"]?\s*[=:]\s*)(?P<value>[^\s].*)",
     re.IGNORECASE | re.DOTALL,
 )
 _ASSIGNMENT = re.compile(
