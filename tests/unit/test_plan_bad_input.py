@@ -19,10 +19,33 @@ RUBBISH = st.one_of(
     st.none(), st.booleans(), st.integers(-5, 10**12), st.floats(allow_nan=False, allow_infinity=False), st.text(max_size=12),
     st.lists(st.integers(), max_size=2), st.dictionaries(st.text(max_size=5), st.integers(), max_size=2),
 )  # fmt: skip
-TOP = (
-    "profile image launch scheduler placement networking workspace hf_cache checkpoints resources submit kuberay deployments dra "
-    "policies secrets labels annotations namespace imagePullSecrets rayVersion serviceAccount defaults _x zzz"
-).split()
+TOP = [
+    "profile",
+    "image",
+    "launch",
+    "scheduler",
+    "placement",
+    "networking",
+    "workspace",
+    "hf_cache",
+    "checkpoints",
+    "resources",
+    "submit",
+    "kuberay",
+    "deployments",
+    "dra",
+    "policies",
+    "secrets",
+    "labels",
+    "annotations",
+    "namespace",
+    "imagePullSecrets",
+    "rayVersion",
+    "serviceAccount",
+    "defaults",
+    "_x",
+    "zzz",
+]
 
 
 def places(value, at=()):

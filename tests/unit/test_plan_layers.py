@@ -148,9 +148,7 @@ def test_env_numbers_in_a_pod_spec_become_text_as_well(case):
 
 
 def test_two_plugins_of_one_rank_that_disagree_are_an_error_naming_both(case, tmp_path):
-    first = 'yield Patch(Target.pods(), {"spec": {"hostNetwork": True}})'
-    two = (
-        """
+    two = """
 class Other(Section):
     name = "other"
     def active(self, ctx): return True
@@ -160,14 +158,12 @@ class Site(Section):
     name = "site"
     def active(self, ctx): return True
     def patches(self, ctx):
-        %s
+        yield Patch(Target.pods(), {"spec": {"hostNetwork": True}})
 @hookimpl
 def nrl_sections():
     yield Site()
     yield Other()
 """
-        % first
-    )
     lines = case.problems(manager=manager_with(tmp_path, two))
     assert any("other and site set" in line and "hostNetwork" in line for line in lines), lines
 

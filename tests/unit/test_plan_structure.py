@@ -257,7 +257,8 @@ def test_the_files_run_mode_is_left_alone_in_rayjob_mode(case):
 @pytest.mark.parametrize(
     ("flag_mode", "infra_key", "expected"),
     [(None, "", ("portForward", "image", True)), ("batch", "", ("exec", "image", False)),
-     (None, "submit: {submitter: exec}\n", ("exec", "image", True)), ("interactive", "submit: {submitter: exec}\n", ("portForward", "upload", True))],
+     (None, "submit: {submitter: exec}\n", ("exec", "image", True)),
+     ("interactive", "submit: {submitter: exec}\n", ("portForward", "upload", True))],
 )  # fmt: skip
 def test_long_lived_precedence_is_flag_then_mode_then_file_then_its_macro(case, flag_mode, infra_key, expected):
     plan = case.plan(SHORT + infra_key, options=Options(mode="raycluster", run_mode=flag_mode))
