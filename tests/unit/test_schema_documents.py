@@ -39,7 +39,7 @@ def test_built_in_profile(path: Path) -> None:
     [
         ({}, "name is required"),
         ([], "the file is a list, must be a mapping"),
-        ({"name": "My GPU"}, "name does not have the form ^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"),
+        ({"name": "My GPU"}, "name must be lower-case letters, digits and `-`"),
         ({"gpus": {"pernode": 4}}, "gpus.pernode: unknown key; did you mean perNode?"),
         ({"gpus": {"perNode": "4"}}, "gpus.perNode is text, must be a whole number"),
         ({"rackSize": 18}, "rackSize: unknown key; did you mean topology.rackSize?"),
