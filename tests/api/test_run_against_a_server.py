@@ -1,0 +1,206 @@
+"""`run` against a real API server on which nothing acts: the tests play the operator by writing RayJob statuses."""
+
+from __future__ import annotations
+
+import copy
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from cluster.fault_proxy import FaultProxy
+from cluster.fixtures import Cluster
+from run_files import files
+
+from kubectl_nrl.testing import RUN_ID, Outcome, Project
+
+pytestmark = pytest.mark.api
+
+JOB = "t-test"
+
+
+class Bench:
+    """A Project whose runs go to one namespace, and the hand that plays KubeRay."""
+
+    def __init__(self, cluster: Cluster, namespace: str, **words: Any) -> None:
+        self.cluster, self.namespace = cluster, namespace
+        self.project = Project(files(**words), env={"KUBECONFIG": str(cluster.kubeconfig)})
+        self.threads: list[threading.Thread] = []
+        self.finished = 0.0
+
+    def run(self, more: str = "", **words: Any) -> Outcome:
+        return self.project.run(f"run recipe.yaml --infra infra.yaml -n {self.namespace} {more}", **words)
+
+    def status(self, name: str = JOB, **status: Any) -> None:
+        body = json.dumps({"status": status})
+        self.kubectl("patch", "rayjob", name, "--subresource=status", "--type=merge", "-p", body)
+
+    def kubectl(self, *words: str) -> str:
+        return self.cluster.kubectl("-n", self.namespace, *words)
+
+    def later(self, seconds: float, act: Callable[[], Any]) -> None:
+        def wait_and_act() -> None:
+            time.sleep(seconds)
+            act()
+
+        self.threads.append(threading.Thread(target=wait_and_act))
+        self.threads[-1].start()
+
+    def when_created(self, act: Callable[[], Any]) -> None:
+        """Act as soon as the RayJob is there."""
+
+        def wait_and_act() -> None:
+            deadline = time.monotonic() + 20
+            while f"rayjob.ray.io/{JOB}" not in self.names("rayjobs") and time.monotonic() < deadline:
+                time.sleep(0.2)
+            act()
+
+        self.threads.append(threading.Thread(target=wait_and_act))
+        self.threads[-1].start()
+
+    def names(self, kinds: str) -> list[str]:
+        return self.kubectl("get", kinds, "-o", "name").split()
+
+    def uid(self, name: str = JOB) -> str:
+        return self.kubectl("get", "rayjob", name, "-o", "jsonpath={.metadata.uid}")
+
+
+@pytest.fixture
+def bench(api_cluster: Cluster, api_namespace: str) -> Iterator[Bench]:
+    made = Bench(api_cluster, api_namespace)
+    yield made
+    for thread in made.threads:
+        thread.join()
+
+
+def test_what_only_the_server_sees_is_refused_before_anything_exists(bench: Bench) -> None:
+    broken = copy.deepcopy(files()["infra.yaml"])
+    [group] = broken["kuberay"]["training"]["spec"]["workerGroupSpecs"]
+    group["template"]["spec"]["serviceAccountName"] = "nobody"
+    bench.project.write("infra.yaml", broken)
+    done = bench.run()
+    assert done.exit == 3
+    assert f"pods of group w of rayjob/{JOB}" in done.err
+    assert bench.names("rayjobs,pods") == []
+    asked = bench.run("--dry-run=server -o json")
+    assert asked.exit == 3
+    assert [o["ok"] for o in asked.result("dry_run")["objects"]] == [True, True, False]
+
+
+def test_a_missing_namespace_is_named_with_its_fix(bench: Bench) -> None:
+    done = bench.project.run("run recipe.yaml --infra infra.yaml -n no-such-namespace")
+    assert done.exit == 3
+    assert 'namespace "no-such-namespace" does not exist' in done.err
+    assert "kubectl create namespace no-such-namespace" in done.err
+
+
+def test_the_end_is_noticed_within_a_second_and_gives_the_exit_code(bench: Bench) -> None:
+    ended: list[float] = []
+
+    def operator() -> None:
+        bench.status(jobDeploymentStatus="Running", jobStatus="RUNNING")
+        time.sleep(1)
+        bench.status(jobDeploymentStatus="Failed", jobStatus="RUNNING", reason="DeadlineExceeded", message="too long")
+        ended.append(time.monotonic())
+
+    bench.when_created(operator)
+    done = bench.run()
+    noticed = time.monotonic()
+    bench.threads[0].join()
+    assert done.exit == 1, done
+    assert f"rayjob/{JOB}: FAILED (DeadlineExceeded)" in done.err
+    assert noticed - ended[0] < 1.0
+
+
+def test_a_used_name_is_an_error_with_its_result_and_replace_makes_a_new_run(bench: Bench) -> None:
+    bench.run("--no-wait --rayjob-name again").ok()
+    old = bench.uid("again")
+    live = bench.run("--no-wait --rayjob-name again --run-id second")
+    assert live.exit == 3
+    assert 'RayJob "again" already exists and is live (Created' in live.err
+    bench.status("again", jobDeploymentStatus="Complete", jobStatus="SUCCEEDED", endTime="2026-01-01T00:00:00Z")
+    finished = bench.run("--no-wait --rayjob-name again --run-id second")
+    assert finished.exit == 3
+    assert "already exists and finished (SUCCEEDED, " in finished.err
+    assert bench.uid("again") == old
+    bench.run("--no-wait --rayjob-name again --run-id second --replace").ok()
+    assert bench.uid("again") != old
+    label = bench.kubectl("get", "rayjob", "again", "-o", "jsonpath={.metadata.labels.kubectl-nrl/run}")
+    assert label == "second"
+
+
+def test_another_object_under_the_name_is_not_the_run_that_was_started(bench: Bench) -> None:
+    def replace() -> None:
+        manifest = json.loads(bench.kubectl("get", "rayjob", JOB, "-o", "json"))
+        bench.kubectl("delete", "rayjob", JOB, "--wait=true")
+        manifest["metadata"] = {"name": JOB, "namespace": bench.namespace}
+        bench.cluster.kubectl("create", "-f", "-", stdin=json.dumps(manifest))
+        bench.status(jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
+
+    bench.when_created(replace)
+    done = bench.run()
+    assert done.exit == 6, done
+    assert f"kubectl nrl job logs {RUN_ID} -f -n {bench.namespace}" in done.err
+
+
+def test_a_cut_connection_costs_nothing_but_time(bench: Bench) -> None:
+    with FaultProxy(bench.cluster.kubeconfig) as proxy:
+
+        def operator() -> None:
+            bench.status(jobDeploymentStatus="Running", jobStatus="RUNNING")
+            time.sleep(0.5)
+            proxy.refuse(3)
+            proxy.cut()
+            bench.status(jobDeploymentStatus="Complete", jobStatus="FAILED")
+
+        bench.when_created(operator)
+        done = bench.run(env={"KUBECONFIG": str(proxy.kubeconfig)})
+        bench.threads[0].join()
+    assert done.exit == 1, done
+    assert done.err.count("lost") == done.err.count("is back") == 1
+
+
+def test_api_errors_while_creating_leave_nothing_behind(bench: Bench) -> None:
+    with FaultProxy(bench.cluster.kubeconfig) as proxy:
+        proxy.answer(403, method="POST", path=r"/rayjobs\?(?!.*dryRun)", times=None)
+        done = bench.run(env={"KUBECONFIG": str(proxy.kubeconfig)})
+    assert done.exit == 3, done
+    assert bench.names("rayjobs") == []
+
+
+RAYJOBS = {"apiGroups": ["ray.io"], "resources": ["rayjobs"], "verbs": ["get", "list", "watch", "create"]}
+
+
+def test_who_may_do_little_is_told_what_that_costs(bench: Bench) -> None:
+    limited = bench.cluster.user(bench.namespace, [RAYJOBS])
+    bench.when_created(lambda: bench.status(jobDeploymentStatus="Complete", jobStatus="SUCCEEDED"))
+    done = bench.run(env={"KUBECONFIG": str(limited)})
+    assert done.exit == 0, done
+    assert "pod templates were not checked by the API server: you may not create pods" in done.err
+    assert "may not create pods/portforward" in done.err
+
+
+def test_who_may_not_create_rayjobs_gets_one_line_and_no_object(bench: Bench) -> None:
+    reader = {**RAYJOBS, "verbs": ["get", "list", "watch"]}
+    limited = bench.cluster.user(bench.namespace, [reader], name="reader")
+    done = bench.run(env={"KUBECONFIG": str(limited)})
+    assert done.exit == 3
+    assert "rayjobs" in done.err
+    assert "Traceback" not in done.err
+    assert bench.names("rayjobs") == []
+
+
+def test_runs_and_stop_go_by_labels_on_the_server(bench: Bench) -> None:
+    bench.run("--no-wait").ok()
+    listed = bench.project.run(f"runs -n {bench.namespace} -o json").ok().result("runs")
+    assert [(r["id"], r["state"], r["gpusHeld"]) for r in listed] == [(RUN_ID, "Created", 0)]
+    other = {"NRL_K8S_USER": "anna"}
+    assert bench.project.run(f"runs -n {bench.namespace} -o json", env=other).ok().json == []
+    refused = bench.project.run(f"job stop {RUN_ID} -n {bench.namespace}", env=other)
+    assert refused.exit == 2
+    assert "--force --yes" in refused.err
+    stopped = bench.project.run(f"job stop {RUN_ID} -n {bench.namespace} -o json").ok().result("job_stop")
+    assert stopped["deleted"] is True
+    assert bench.names("rayjobs") == []

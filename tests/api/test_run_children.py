@@ -1,0 +1,90 @@
+"""Children of a run on a real API server: owned by it, gone with it, and taken back when it cannot be."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from cluster.fixtures import Cluster
+from plans import plan, planned, rayjob
+
+from kubectl_nrl.api import Ref
+from kubectl_nrl.apply import Created, up
+from kubectl_nrl.cluster import Cluster as Api
+from kubectl_nrl.errors import ClusterError
+from kubectl_nrl.plan.model import Plan, PlannedObject
+
+pytestmark = pytest.mark.api
+
+
+def config_map(name: str) -> PlannedObject:
+    made = planned("ConfigMap", name)
+    manifest = {k: v for k, v in made.manifest.items() if k != "spec"}
+    return PlannedObject({**manifest, "data": {"a": "b"}}, 0, "training", child=True)
+
+
+def domain(name: str) -> PlannedObject:
+    manifest = {
+        "apiVersion": "resource.nvidia.com/v1beta1",
+        "kind": "ComputeDomain",
+        "metadata": {"name": name},
+        "spec": {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": name}}},
+    }
+    refs = (Ref("resource.k8s.io/v1", "ResourceClaimTemplate", name),)
+    return PlannedObject(manifest, 1, "training", child=True, await_refs=refs)
+
+
+def plan_in(namespace: str, *objects: PlannedObject) -> Plan:
+    from dataclasses import replace
+
+    return replace(plan(*objects), namespace=namespace)
+
+
+def bring(api: Any, made: Plan, **words: Any) -> Created:
+    created = Created()
+    up(made, api, created, say=lambda text: None, warn=lambda text: None, **words)
+    return created
+
+
+@pytest.fixture
+def api(api_cluster: Cluster) -> Api:
+    return Api.connect(kubeconfig=str(api_cluster.kubeconfig), env={})
+
+
+def names(cluster: Cluster, namespace: str) -> set[str]:
+    listed = cluster.kubectl("-n", namespace, "get", "configmaps,computedomains,rayjobs", "-o", "name").split()
+    return set(listed) - {"configmap/kube-root-ca.crt"}
+
+
+def test_children_go_with_their_run(api: Api, api_cluster: Cluster, api_namespace: str) -> None:
+    bring(api, plan_in(api_namespace, config_map("script"), rayjob()))
+    assert names(api_cluster, api_namespace) == {"configmap/script", "rayjob.ray.io/demo"}
+    api_cluster.kubectl("-n", api_namespace, "delete", "rayjob", "demo")
+    deadline = time.monotonic() + 30
+    while names(api_cluster, api_namespace):
+        assert time.monotonic() < deadline, names(api_cluster, api_namespace)
+        time.sleep(0.3)
+
+
+def test_a_template_that_nobody_makes_takes_the_children_back(
+    api: Api, api_cluster: Cluster, api_namespace: str
+) -> None:
+    api_cluster.kubectl("-n", api_namespace, "create", "configmap", "not-ours")
+    made = plan_in(api_namespace, config_map("script"), domain("cd"), rayjob())
+    with pytest.raises(ClusterError, match="was not made of computedomain/cd"):
+        bring(api, made, controller_within=1.0)
+    deadline = time.monotonic() + 10
+    while names(api_cluster, api_namespace) != {"configmap/not-ours"}:
+        assert time.monotonic() < deadline, names(api_cluster, api_namespace)
+        time.sleep(0.2)
+
+
+def test_a_refused_workload_takes_the_children_back(api: Api, api_cluster: Cluster, api_namespace: str) -> None:
+    wrong = rayjob(noSuchField=1)
+    with pytest.raises(ClusterError, match="noSuchField"):
+        bring(api, plan_in(api_namespace, config_map("script"), wrong))
+    deadline = time.monotonic() + 10
+    while names(api_cluster, api_namespace):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
