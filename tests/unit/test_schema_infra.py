@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from schema_case import IDLE, VALUES, Written, at, known_paths, misspellings, nested, problems, texts, whole
 
 from kubectl_nrl.errors import PluginError
@@ -267,3 +269,21 @@ def test_published_schema_is_valid_and_agrees() -> None:
     infra["scheduler"] = {"kind": "kai"}
     assert len(list(judge.iter_errors(infra))) == 2
     assert at(infra, "kuberay.gym.spec.headGroupSpec.template") == {"speck": {}}
+
+
+WORDS = sorted({step for path in KNOWN for step in path.split(".")})
+TREES = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5), st.sampled_from(["kai", "pvc", "/x", "none"])),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.one_of(st.sampled_from(WORDS), st.integers(), st.text(max_size=3)), inner)
+    ),
+    max_leaves=12,
+)  # fmt: skip
+
+
+@given(st.dictionaries(st.sampled_from(WORDS), TREES, max_size=6), st.sampled_from(KNOWN), TREES)
+@settings(max_examples=200, deadline=None)
+def test_no_infra_file_raises(infra: dict[str, Any], path: str, tree: Any) -> None:
+    """Arbitrary trees of the format's words, and one arbitrary tree at each of its keys."""
+    for problem in [*problems(infra), *problems(nested(path, tree))]:
+        assert problem.message.isprintable()
