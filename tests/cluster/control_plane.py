@@ -68,7 +68,7 @@ def create_missing(state: State, *directories: Path) -> None:
         path for path in wanted if f"customresourcedefinition.apiextensions.k8s.io/{_crd_name(path)}" not in present
     ]
     if absent:
-        kubectl(state, "create", *(f"--filename={path}" for path in absent))
+        kubectl(state, "create", "--validate=false", *(f"--filename={path}" for path in absent))
     crds = [f"crd/{_crd_name(path)}" for path in wanted]
     kubectl(state, "wait", "--for=condition=Established", "--timeout=60s", *crds)
 

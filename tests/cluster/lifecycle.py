@@ -25,6 +25,7 @@ from . import (
     processes,
 )
 from .cache import locked, say
+from .errors import ClusterError
 from .state import State
 
 _START_ORDER = ("etcd", "apiserver", "controller-manager", "scheduler", "containerd", "kubelet")  # others need these
@@ -61,6 +62,21 @@ def down(state: State) -> None:
     """Stop everything and remove the state but the logs; does nothing to a cluster that is not there."""
     with locked(state.root.with_name(state.root.name + ".lock")):
         _remove(state)
+
+
+def operator(state: State, how: str) -> None:
+    """Have the KubeRay operator as a process (`start`), in a pod (`pod`) or not at all (`stop`)."""
+    with locked(state.root.with_name(state.root.name + ".lock")):
+        if not processes.running(state, "apiserver"):
+            raise ClusterError(f"the {state.depth} depth is not up; start it: tests/cluster/up --depth {state.depth}")
+        if how == "pod" and state.depth != "node":
+            raise ClusterError("pods run at node depth only")
+        kuberay.down(state)
+        kuberay_pod.down(state)
+        if how == "start":
+            kuberay.up(state)
+        elif how == "pod":
+            kuberay_pod.up(state)
 
 
 def _remove(state: State) -> None:
