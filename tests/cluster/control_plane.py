@@ -58,19 +58,25 @@ def kubectl(state: State, *args: str, stdin: str | None = None) -> str:
 
 
 def create_missing(state: State, *directories: Path) -> None:
-    """Create the CRDs in those directories that are not served yet, and wait until each is.
+    """Create the CRDs in those directories that are not there yet, and wait until all are served.
 
     `kubectl create`, never `apply`: KubeRay's CRDs are larger than the annotation in which apply keeps them.
     """
-    present = set(kubectl(state, "get", "crds", "-o", "name").split())
-    wanted = [path for directory in directories for path in sorted(directory.glob("*.yaml"))]
-    absent = [
-        path for path in wanted if f"customresourcedefinition.apiextensions.k8s.io/{_crd_name(path)}" not in present
-    ]
+    wanted = {_crd_name(path): path for directory in directories for path in sorted(directory.glob("*.yaml"))}
+    absent = wanted.keys() - _crds(state).keys()
     if absent:
-        kubectl(state, "create", "--validate=false", *(f"--filename={path}" for path in absent))
-    crds = [f"crd/{_crd_name(path)}" for path in wanted]
-    kubectl(state, "wait", "--for=condition=Established", "--timeout=60s", *crds)
+        kubectl(state, "create", "--validate=false", *(f"--filename={wanted[name]}" for name in sorted(absent)))
+    processes.wait_until(
+        state, "apiserver", lambda: all(_crds(state).get(name) == "True" for name in wanted), pause=0.5
+    )
+
+
+def _crds(state: State) -> dict[str, str]:
+    """Return each CRD's name and its condition Established, empty while a new one has no conditions yet."""
+    condition = '{{range .status.conditions}}{{if eq .type "Established"}}{{.status}}{{end}}{{end}}'
+    template = "{{range .items}}{{.metadata.name}} " + condition + r'{{"\n"}}{{end}}'
+    lines = kubectl(state, "get", "crds", "-o", f"go-template={template}").splitlines()
+    return {name: status for name, _, status in (line.partition(" ") for line in lines)}
 
 
 def _etcd(state: State) -> None:

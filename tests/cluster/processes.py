@@ -116,7 +116,7 @@ def stop(state: State, name: str, grace: float = 10.0) -> None:
     (state.pids / f"{name}.json").unlink(missing_ok=True)
 
 
-def wait_until(state: State, name: str, ready: Callable[[], bool], timeout: float = 180.0) -> None:
+def wait_until(state: State, name: str, ready: Callable[[], bool], timeout: float = 180.0, pause: float = 0.1) -> None:
     """Wait until `ready()` is true; raises ClusterError with the log's end when the process dies or time is up."""
     deadline = time.monotonic() + timeout
     while not ready():
@@ -126,7 +126,7 @@ def wait_until(state: State, name: str, ready: Callable[[], bool], timeout: floa
             raise ClusterError(
                 f"{name} is not ready after {timeout:.0f} s; the end of its log:\n{log_tail(state, name)}"
             )
-        time.sleep(0.1)
+        time.sleep(pause)
 
 
 def log_tail(state: State, name: str, lines: int = 15) -> str:
