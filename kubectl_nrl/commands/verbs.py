@@ -40,6 +40,7 @@ VERBS: Mapping[str, Verb] = {
         Verb("run", "launch a recipe and follow it to its end", "kubectl_nrl.commands.run"),
         Verb("job", "logs of a run, or stop it", "kubectl_nrl.commands.job"),
         Verb("runs", "my runs in this namespace, running and past", "kubectl_nrl.commands.runs"),
+        Verb("doctor", "what this machine needs for a run, and what is wrong with it", "kubectl_nrl.commands.doctor"),
         Verb("plugins", "what is loaded, from where, what it provides, what is broken", "kubectl_nrl.commands.plugins"),
         Verb("completion", "print the completion script of a shell", "kubectl_nrl.commands.completion"),
         Verb("version", "print the version", "kubectl_nrl.commands.version"),
