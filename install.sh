@@ -216,7 +216,12 @@ find_python() { # the first that is new enough and can make a virtual environmen
         "on Debian 12 or newer: sudo apt-get install python3 python3-venv; on macOS: brew install python@3.12; then ./install.sh --python FILE if it is not on PATH"
 }
 
-needed_mb() { echo $((300 + ${ray:+900} + ${dev:+400})); }
+needed_mb() {
+    local mb=300
+    [ -z "$ray" ] || mb=$((mb + 900))
+    [ -z "$dev" ] || mb=$((mb + 400))
+    echo $mb
+}
 
 check_space() {
     local free

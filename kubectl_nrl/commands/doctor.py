@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import ExitCode
-from .doctor_finding import PATIENCE, Finding, Probe, examine
+from .doctor_finding import PATIENCE, PROGRAM_PATIENCE, Finding, Probe, examine
 from .session import Session
 
 EXAMPLES = """
@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def handle(args: argparse.Namespace, session: Session) -> ExitCode:
-    result = Doctor(examine(_probes(session, install_only=args.install)))
+    result = Doctor(examine(_probes(session, install_only=args.install), PATIENCE))
     session.output.result(result)
     return ExitCode.FAILED if result.failed else ExitCode.OK
 
@@ -75,9 +75,9 @@ def _probes(session: Session, *, install_only: bool) -> list[Probe]:
         return probes
     return [
         *probes,
-        Probe(doctor_machine.ray, _late("ray")),
+        Probe(lambda: doctor_machine.ray(PROGRAM_PATIENCE), _late("ray")),
         Probe(lambda: doctor_machine.user(session), _late("user")),
-        Probe(lambda: doctor_cluster.kubectl(session.env), _late("kubectl")),
+        Probe(lambda: doctor_cluster.kubectl(session.env, PROGRAM_PATIENCE), _late("kubectl")),
         Probe(lambda: doctor_cluster.cluster(session), _late("cluster", "kubectl cluster-info")),
     ]
 

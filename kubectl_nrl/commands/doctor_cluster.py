@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 
 from ..errors import ClusterError
 from .connecting import open_cluster
-from .doctor_finding import PROGRAM_PATIENCE, Finding
+from .doctor_finding import Finding
 from .session import Session
 
 
-def kubectl(env: Mapping[str, str], seconds: float = PROGRAM_PATIENCE) -> Iterator[Finding]:
+def kubectl(env: Mapping[str, str], seconds: float) -> Iterator[Finding]:
     """Whether there is a kubectl, and its version: without one `kubectl-nrl` works and `kubectl nrl` does not."""
     file = shutil.which("kubectl", path=env.get("PATH"))
     if file is None:

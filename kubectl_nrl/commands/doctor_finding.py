@@ -57,7 +57,7 @@ class _Run:
         self.done = True
 
 
-def examine(probes: Sequence[Probe], seconds: float = PATIENCE) -> list[Finding]:
+def examine(probes: Sequence[Probe], seconds: float) -> list[Finding]:
     """The findings of all probes, in the order of the probes, after at most that many seconds."""
     runs = [_Run(probe) for probe in probes]
     threads = [threading.Thread(target=run.look, daemon=True) for run in runs]

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from .doctor_finding import PROGRAM_PATIENCE, Finding
+from .doctor_finding import Finding
 from .session import Session
 
 PROGRAM = "kubectl-nrl"
@@ -39,12 +39,13 @@ def pip(*requirements: str) -> str:
     return shlex.join([sys.executable, "-m", "pip", "install", *requirements])
 
 
-def python() -> Iterator[Finding]:
-    version = ".".join(map(str, sys.version_info[:3]))
-    if sys.version_info >= (3, 10):
-        yield Finding("python", "ok", f"{version} ({sys.executable})")
+def python(version: tuple[int, ...] = sys.version_info[:3]) -> Iterator[Finding]:
+    shown = ".".join(map(str, version))
+    if version >= (3, 10):
+        yield Finding("python", "ok", f"{shown} ({sys.executable})")
     else:
-        yield Finding("python", "failed", f"{version} is too old: 3.10 or newer is needed", "./install.sh --python FILE")
+        message = f"{shown} ({sys.executable}) is too old: 3.10 or newer is needed"
+        yield Finding("python", "failed", message, "./install.sh --python FILE   # in the checkout")
 
 
 def libraries(wanted: Mapping[str, str] = LIBRARIES) -> Iterator[Finding]:
@@ -57,7 +58,7 @@ def libraries(wanted: Mapping[str, str] = LIBRARIES) -> Iterator[Finding]:
         yield Finding("libraries", "ok", f"{len(wanted)} of {len(wanted)} are there")
 
 
-def ray(interpreter: str = sys.executable, seconds: float = PROGRAM_PATIENCE) -> Iterator[Finding]:
+def ray(seconds: float, interpreter: str = sys.executable) -> Iterator[Finding]:
     """Ray is imported in a process of its own: it takes a second, and a broken one may end the interpreter."""
     from importlib.util import find_spec
 

@@ -36,6 +36,7 @@ class Verb:
 VERBS: Mapping[str, Verb] = {
     verb.name: verb
     for verb in (
+        Verb("init", "write a short infra file and a tiny recipe", "kubectl_nrl.commands.init"),
         Verb("check", "everything that can be known of a run without a cluster", "kubectl_nrl.commands.check"),
         Verb("run", "launch a recipe and follow it to its end", "kubectl_nrl.commands.run"),
         Verb("job", "logs of a run, or stop it", "kubectl_nrl.commands.job"),
