@@ -122,8 +122,16 @@ users_of() { # users_of DIR: ids of the processes that run from there
     ps -axww -o pid=,command= 2>/dev/null | grep -F -- "$1/" | grep -v -F 'grep -F' | awk '{print $1}' | tr '\n' ' ' || true
 }
 
-stop_child() {
-    [ -z "$child" ] || kill -TERM -- "-$child" 2>/dev/null || true
+stop_child() { # pip and all that it started; what does not listen is killed
+    local tries
+    [ -n "$child" ] || return 0
+    kill -TERM -- "-$child" 2>/dev/null || true
+    for ((tries = 0; tries < 50; tries++)); do
+        kill -0 -- "-$child" 2>/dev/null || break
+        sleep 0.1
+    done
+    kill -KILL -- "-$child" 2>/dev/null || true
+    wait "$child" 2>/dev/null || true
     child=''
 }
 
@@ -141,7 +149,7 @@ step() { # step TITLE COMMAND...: run it with its progress; a failure says why a
     local title=$1 begin=$SECONDS status=0
     shift
     set -m # a process group of its own, so that it can be stopped whole
-    "$@" >"$stage/log" 2>&1 </dev/null &
+    "$@" >"$stage/log" 2>&1 </dev/null 9>&- &
     child=$!
     set +m
     if [ -n "$terminal" ]; then progress "$title" "$begin"; else say "$title ..."; fi
@@ -168,7 +176,7 @@ explain() { # explain TITLE STATUS: the end of the step's output, and what it me
     local why hint=''
     [ -z "$terminal" ] || printf '\r\033[K' >&2
     tail -n 8 "$stage/log" | sed 's/^/    /' >&2
-    why=$(grep -v '^ *$' "$stage/log" | tail -n 1)
+    why=$(grep -E '^ *(ERROR|error|fatal)[: ]' "$stage/log" | tail -n 1) || why=$(tail -n 1 "$stage/log")
     if said 'No space left on device|Errno 28|Disk quota exceeded'; then
         why="no space is left on the disk of $data"
         hint="free some, or choose another place: XDG_DATA_HOME=/large/disk ./install.sh"
@@ -181,6 +189,9 @@ explain() { # explain TITLE STATUS: the end of the step's output, and what it me
     elif said 'No matching distribution found for ray'; then
         why="there is no Ray for $("$python" --version 2>&1) on this machine"
         hint="another Python: ./install.sh --python FILE; or without Ray: ./install.sh --no-ray"
+    elif said 'from versions: none'; then
+        why="the package index has no $(sed -n 's/.*No matching distribution found for //p' "$stage/log" | tail -n 1)"
+        hint="is it the right index? pip config list; then again: ./install.sh"
     elif said 'Read-only file system|Permission denied'; then
         why=$(grep -i -E 'Read-only file system|Permission denied' "$stage/log" | tail -n 1)
         hint="choose another place: XDG_DATA_HOME=/writable/place ./install.sh --prefix /writable/place"
