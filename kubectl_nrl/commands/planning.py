@@ -79,7 +79,10 @@ def load_plan(
     if recipe is None:
         raise UsageError("RECIPE is missing", f"{prog} recipe.yaml --infra infra.yaml")
     options = plan_options(args, session, context_namespace)
-    config = configs.load(recipe, args.infra, overrides, env=session.env, cwd=session.cwd)
+    try:
+        config = configs.load(recipe, args.infra, overrides, env=session.env, cwd=session.cwd)
+    except configs.UnsoundConfig as unsound:
+        raise plans.every_problem(unsound, unsound.config, options, session.manager) from None
     if not config.infra and not config.infra_path:
         raise UsageError(
             "there is no infra file, and the recipe holds no `infra:`", f"{prog} {recipe} --infra infra.yaml"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .build import build, preflight
+from .build import build, every_problem, preflight
 from .model import (
     WORKLOAD_WAVE,
     Daemon,
@@ -18,5 +18,5 @@ from .model import (
 
 __all__ = [
     "WORKLOAD_WAVE", "Daemon", "GroupPlan", "HealthCheck", "Launch", "Lifetime", "Options", "Plan", "PlannedObject", "RolePlan",
-    "build", "preflight",
+    "build", "every_problem", "preflight",
 ]  # fmt: skip

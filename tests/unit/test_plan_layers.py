@@ -290,7 +290,7 @@ def test_a_profile_file_is_chosen_by_path_and_its_defaults_stay_below_the_users(
     got = worker(plan)
     assert got["nodeSelector"] == {"pool": "mine", "zone": "p"} and got["dnsPolicy"] == "ClusterFirst"
     assert got["containers"][0]["tty"] is True and env(got)["A"] == "1"
-    assert got["containers"][0]["resources"]["limits"]["cpu"] == "9"
+    assert got["containers"][0]["resources"]["requests"]["cpu"] == "9"
     assert plan.profile == "mine"
 
 
@@ -347,6 +347,27 @@ def test_a_problem_raised_as_an_error_keeps_the_warnings_found_before_it(case):
         case.plan(SHORT.replace("--config recipe.yaml", "") + "nonsense: 1\n", CPU)
     severities = {p.severity for p in caught.value.problems}
     assert severities == {"error", "warning"}
+
+
+def test_a_deployment_without_selector_gets_one_and_a_service_from_its_ports(case):
+    infra = (
+        SHORT
+        + """
+deployments:
+  judge:
+    spec:
+      template: {spec: {containers: [{name: j, ports: [{containerPort: 80}]}]}}
+"""
+    )
+    plan = case.plan(infra)
+    deployment, service = (
+        next(o.manifest for o in plan.objects if o.kind == kind) for kind in ("Deployment", "Service")
+    )
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
+    assert deployment["spec"]["selector"]["matchLabels"].items() <= labels.items()
+    assert service["spec"]["selector"] == deployment["spec"]["selector"]["matchLabels"]
+    assert [p["port"] for p in service["spec"]["ports"]] == [80]
+    assert deployment["spec"]["template"]["spec"]["containers"][0]["image"] == "reg.example/ray:1"
 
 
 def test_group_patches_reach_ray_start_params(case, tmp_path):
