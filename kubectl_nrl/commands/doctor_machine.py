@@ -30,7 +30,6 @@ LIBRARIES: Mapping[str, str] = {
     "jsonschema": "jsonschema",
     "kubernetes": "kubernetes",
     "rich": "rich",
-    "argcomplete": "argcomplete",
 }
 
 
