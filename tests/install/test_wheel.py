@@ -75,3 +75,25 @@ def test_plugins_schema_and_completion(programs: Path, tmp_path: Path) -> None:
     assert "complete -F" in run(programs, tmp_path, "kubectl-nrl", "completion", "bash")
     assert run(programs, tmp_path, "kubectl_complete-nrl", "check", "--man").startswith("--manifests-only\t")
     assert json.loads(run(programs, tmp_path, "kubectl-nrl", "doctor", "--install", "-o", "json"))["failed"] == 0
+
+
+def test_the_extra_holds_what_the_quickstart_imports(programs: Path, tmp_path: Path) -> None:
+    """Otherwise the first run on a fresh machine ends with an ImportError."""
+    import ast
+
+    imported = set()
+    for file in (EXAMPLES / "01-quickstart").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and not node.level:
+                names = [str(node.module)]
+            imported |= {name.split(".")[0] for name in names}
+    # wandb is imported only where the recipe switches it on.
+    own = {"quickstart", "wandb", *sys.stdlib_module_names}
+    code = "from importlib.metadata import requires; print(*requires('kubectl-nrl'), sep='\\n')"
+    needs = run(programs, tmp_path, "python", "-c", code).lower()
+    always = {"yaml": "pyyaml", "omegaconf": "omegaconf"}
+    assert imported - own
+    for name in imported - own:
+        assert any(line.startswith(always.get(name, name)) for line in needs.splitlines()
+                   if "extra" not in line or "extra == 'ray'" in line.replace('"', "'")), name  # fmt: skip
