@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import ClusterError, ConfigError, ExitCode, NrlError, UsageError
 from .init_answers import Answers, Choosing, Given
-from .init_discovery import Found, discover
+from .init_discovery import PATIENCE, Found, discover
 from .session import Session
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def _look(given: Given, session: Session, profiles: list[Profile]) -> Found | No
     except ClusterError as error:
         session.output.debug(f"no cluster to look at: {error.message}")
         return None
-    found = discover(cluster, profiles, session.namespace or cluster.namespace)
+    found = discover(cluster, profiles, session.namespace or cluster.namespace, PATIENCE)
     if found is None:
         session.output.note(f"{cluster.server} does not answer: nothing was read from it")
     return found

@@ -44,7 +44,7 @@ class Found:
     claims: tuple[str, ...] = ()
 
 
-def discover(cluster: Reader, profiles: Iterable[Profile], namespace: str, seconds: float = PATIENCE) -> Found | None:
+def discover(cluster: Reader, profiles: Iterable[Profile], namespace: str, seconds: float) -> Found | None:
     """What can be read within that time; None when nothing at all was answered."""
     reads: dict[str, Callable[[], list[dict[str, Any]]]] = {
         "nodes": lambda: cluster.list("v1", "Node"),
