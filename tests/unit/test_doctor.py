@@ -15,8 +15,10 @@ from scripted_server import Asked, Server, answer
 
 from kubectl_nrl.commands import doctor, doctor_machine
 from kubectl_nrl.commands.doctor_finding import Finding, Probe, examine
+from kubectl_nrl.commands.session import Session
 from kubectl_nrl.commands.verbs import VERBS
 from kubectl_nrl.errors import ClusterError
+from kubectl_nrl.output import Output
 from kubectl_nrl.testing import Project
 
 #: Any name that `find_spec` finds will do for an import that a stub interpreter carries out.
@@ -251,6 +253,13 @@ def test_no_ray_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
     found = only(doctor_machine.ray(50))
     assert found.status == "note"
     assert "ray[default]" in found.fix
+
+
+def test_a_cluster_that_is_late_fails_and_a_busy_machine_does_not(project: Project) -> None:
+    session = Session(Output(), env=project.env)
+    late = {probe.late.name: probe.late for probe in doctor._probes(session, install_only=False)}
+    assert [name for name, finding in late.items() if finding.status == "failed"] == ["cluster"]
+    assert all(finding.fix for finding in late.values())
 
 
 def test_what_does_not_answer_is_said_with_what_did() -> None:
