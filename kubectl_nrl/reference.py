@@ -31,7 +31,7 @@ An override is a word of the form `a.b=1`, `+a=1`, `++a=1` or `~a`, with Hydra's
 
 _CODES = {
     ExitCode.OK: "done, and the job succeeded",
-    ExitCode.FAILED: "the job failed",
+    ExitCode.FAILED: "the job failed, or an item of `doctor` did",
     ExitCode.USAGE: "wrong usage, recipe or infra file; nothing was sent",
     ExitCode.CLUSTER: "the cluster refused or could not be reached",
     ExitCode.GAVE_UP: "gave up waiting",

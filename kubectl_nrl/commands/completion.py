@@ -27,7 +27,14 @@ kubectl nrl completion fish > ~/.config/fish/completions/kubectl-nrl.fish
 DEFAULT, NO_FILES, FILE_EXTENSIONS = 0, 4, 8
 
 #: Flags whose value is a file with one of these endings; without endings any file.
-_FILES = {"--infra": ("yaml", "yml"), "--plugin": ("py",), "-p": ("py",), "--kubeconfig": (), "--code-path": ()}
+_FILES = {
+    "--infra": ("yaml", "yml"),
+    "--plugin": ("py",),
+    "-p": ("py",),
+    "--kubeconfig": (),
+    "--code-path": (),
+    "--out": (),
+}
 _VALUES = {"-o": ("text", "json", "yaml"), "--output": ("text", "json", "yaml")}
 
 _BASH = """\

@@ -19,7 +19,7 @@ def names(words: list[str]) -> list[str]:
 
 
 def test_verbs_with_their_summaries() -> None:
-    assert names([""]) == ["check", "run", "job", "runs", "plugins", "completion", "version"]
+    assert names([""]) == ["init", "check", "run", "job", "runs", "plugins", "doctor", "completion", "version"]
     assert names(["-n", "rl", "ver"]) == ["version"]
     assert complete(["ver"]) == (["version\tprint the version"], NO_FILES)
     assert names([]) == names([""])
