@@ -55,9 +55,7 @@ def status_of(rayjob: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def message_of(status: Mapping[str, Any]) -> str:
-    """KubeRay's message without the log lines that Ray appends to it: the log has its own place, and Ray's lines begin with
-    the encoded entrypoint.
-    """
+    """KubeRay's message without the log lines that Ray appends to it, which begin with the encoded entrypoint."""
     return str(status.get("message") or "").partition(", last available logs")[0].strip()
 
 
