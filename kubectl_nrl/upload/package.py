@@ -118,7 +118,7 @@ class _Work:
                     raise self._too_large()
         if self._unreadable:
             raise UploadError(
-                f"cannot read {several(self._unreadable)}",
+                f"cannot read {several(sorted(self._unreadable))}",
                 "give yourself the permission, or exclude them in .rayignore",
             )
         if self.size() > self._body_max:

@@ -199,12 +199,12 @@ class _Walk:
         """Raise `UploadError` for what cannot be read, or not be named in an archive."""
         if self._unreadable:
             raise UploadError(
-                f"cannot read {several(self._unreadable)}",
+                f"cannot read {several(sorted(self._unreadable))}",
                 "give yourself the permission, or exclude them in .rayignore",
             )
         if self._unnameable:
             raise UploadError(
-                f"names that are not UTF-8 cannot be uploaded: {several([printable(n) for n in self._unnameable])}",
+                f"names that are not UTF-8 cannot be uploaded: {several([printable(n) for n in sorted(self._unnameable)])}",
                 "rename them, or exclude them in .rayignore",
             )
 
