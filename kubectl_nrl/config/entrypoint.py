@@ -191,6 +191,11 @@ def _made_edit(
     return [(word.start, word.end, quote(new))]
 
 
+def gives_way(word: str, overrides: Sequence[str]) -> bool:
+    """Whether one of the command line's overrides replaces a literal word of the entrypoint altogether."""
+    return any(_covers(key_of(text), key_of(word)) for text in overrides)
+
+
 def _covers(above: str, below: str) -> bool:
     return below == above or below.startswith(above + ".")
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from . import (
     containers,
     control_plane,
+    crds,
     fake_nodes,
     go_builds,
     images,
@@ -29,7 +29,6 @@ from .errors import ClusterError
 from .state import State
 
 _START_ORDER = ("etcd", "apiserver", "controller-manager", "scheduler", "containerd", "kubelet")  # others need these
-OUR_CRDS = Path(__file__).resolve().parent / "crds"
 
 
 def up(state: State, *, with_kuberay: bool = True) -> None:
@@ -44,8 +43,9 @@ def up(state: State, *, with_kuberay: bool = True) -> None:
             node.prepare(state)
         if state.depth == "kwok":
             fake_nodes.prepare(state)
+        crds.plant(state)
         control_plane.up(state)
-        control_plane.create_missing(state, go_builds.kuberay_crds(), OUR_CRDS)
+        crds.up(state)
         if state.depth == "kwok":
             fake_nodes.up(state)
         if state.depth == "node":

@@ -189,6 +189,12 @@ def test_words_rank_between_recipe_and_command_line(files: ConfigFiles) -> None:
     assert [str(config.recipe_origins.get(key)) for key in "abc"] == ["i.yaml:1:51", "command line: b=3", "r.yaml:3:4"]
 
 
+@pytest.mark.parametrize(("word", "typed"), [("~a.b", "++a.b=1"), ("x=1", "+x=2"), ("x.y=1", "+x={y: 2}")])
+def test_a_word_that_gives_way_is_not_judged(files: ConfigFiles, word: str, typed: str) -> None:
+    files.write({"i.yaml": f"launch: {{entrypoint: 'python x.py --config r.yaml {word}'}}\n"})
+    assert not [p for p in files.recipe("a: {c: 1}\n", typed).problems if p.severity == "error"]
+
+
 def test_nrl_recipe_leaves_the_words_to_the_program(files: ConfigFiles) -> None:
     """`+new=1` may be applied only once, and the words stay in the entrypoint."""
     files.write({"i.yaml": "launch: {entrypoint: 'python x.py --config r.yaml +new=1'}\n"})
