@@ -88,7 +88,9 @@ def _lines(word: str) -> int:
 
 def _refuse_flags(args: argparse.Namespace) -> None:
     for name, actions in _FLAGS.items():
-        if args.action not in actions and getattr(args, name) not in (None, False):
+        value = getattr(args, name)
+        given = value is not None if name in ("wait", "tail", "repo_root") else bool(value)
+        if given and args.action not in actions:
             flag = "--" + name.replace("_", "-")
             raise UsageError(
                 f"{flag} belongs to job {' and '.join(actions)}", f"kubectl nrl job {args.action} {args.id}"
