@@ -94,6 +94,7 @@ class Handover:
                 self._give_to_ray(jobs)
             self._tell_kuberay(meta)
         self.done = True
+        self.close()
         return True
 
     def _give_to_ray(self, jobs: RayJobs) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from .ignore import Rules, rules_at
 from .rules import CACHE_TAG, FILES_MAX, NEMO_RL_MARK, NEMO_RL_PATHS, RECIPE_FILE, SIZE_MAX, never_sent
 from .selection import File, Selection, UploadError
-from .words import files_words, fullest, largest, printable, several, size_words
+from .words import files_words, fullest, largest, printable, several
 
 #: Directories above, by device and inode: a link back to one of them would never end.
 _Above = frozenset[tuple[int, int]]
@@ -179,7 +179,7 @@ class _Walk:
         if len(self.files) > self._files_max:
             raise self._too_large(f"more than {files_words(self._files_max)}", fullest(self.files.values()))
         if self._size > self._size_max:
-            raise self._too_large(f"more than {size_words(self._size_max)}", largest(self.files.values()))
+            raise self._too_large(f"more than {self._size_max / 1e9:g} GB", largest(self.files.values()))
 
     def _too_large(self, what: str, where: str) -> UploadError:
         return UploadError(

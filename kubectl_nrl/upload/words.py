@@ -11,13 +11,13 @@ SHOWN = 8
 
 
 def size_words(size: int) -> str:
-    """`812 B`, `3.0 KiB`, `12.4 MiB`."""
+    """`812 B`, `3.0 KiB`, `12.4 MiB`, `1.9 GiB`."""
     number = float(size)
     if number < 1024:
         return f"{size} B"
-    for unit in ("KiB", "MiB"):
+    for unit in ("KiB", "MiB", "GiB"):
         number /= 1024
-        if number < 1024 or unit == "MiB":
+        if number < 1024 or unit == "GiB":
             break
     return f"{number:.1f} {unit}"
 

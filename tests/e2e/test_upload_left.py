@@ -18,7 +18,7 @@ pytestmark = pytest.mark.node
 
 def left(cli: CommandLine, cluster: Cluster, **launch: Any) -> Running:
     """A run interrupted when its Ray cluster is ready and the head cannot be reached."""
-    data = files("sh train.sh $NRL_RECIPE", image=cluster.ray_image, name="left", codeSource="upload", **launch)
+    data = files("sh train.sh $NRL_RECIPE", image="fake/ray:1", name="left", codeSource="upload", **launch)
     for name, content in data.items():
         content.get("launch", {}).pop("codePath", None)
         (cli.directory / name).write_text(yaml.safe_dump(content))
@@ -67,7 +67,7 @@ def test_a_run_goes_on_without_the_laptop_once_it_is_submitted(
     kwok_cluster: Cluster, kwok_namespace: str, tmp_path: Path
 ) -> None:
     cli = CommandLine(kwok_cluster, kwok_namespace, tmp_path)
-    data = files("sh train.sh", image=kwok_cluster.ray_image, name="alone", codeSource="upload")
+    data = files("sh train.sh", image="fake/ray:1", name="alone", codeSource="upload")
     data["infra.yaml"]["launch"].pop("codePath")
     for name, content in data.items():
         (tmp_path / name).write_text(yaml.safe_dump(content))
