@@ -109,15 +109,17 @@ class Handover:
         jobs.submit(self._line, run.id, runtime_env=runtime_env, metadata=metadata)
 
     def _stage(self, jobs: RayJobs) -> str | None:
+        from ..upload import size_words
+
         reached = Reached(self._namespace, jobs, self._cluster)
         size = self._prepared.size if self._prepared else 0
         started = time.monotonic()
         with self._session.output.transfer("uploading", size) as progress:
             staged = self._source.stage(self._run, reached, self._prepared, progress)
         if self._prepared is not None:
-            seconds = time.monotonic() - started
-            how = f"in {seconds:.1f} s" if staged.sent else "the Ray cluster has this code already"
-            self._session.output.progress(f"uploaded {staged.sent} bytes ({how})")
+            took = f"{size_words(staged.sent)} in {time.monotonic() - started:.1f} s"
+            said = took if staged.sent else "0 bytes: the Ray cluster has this code already"
+            self._session.output.progress(f"uploaded {said}")
         return staged.working_dir
 
     def _tell_kuberay(self, meta: Mapping[str, Any]) -> None:

@@ -78,7 +78,7 @@ def test_the_code_and_the_override_of_the_laptop_are_what_runs(kept: Kept) -> No
     assert "step 3/3 " in log
     assert "step 4/" not in log
     assert re.search(r"uploading [\d.]+ KiB, \d+ files", kept.err)
-    assert re.search(r"uploaded [1-9]\d+ bytes \(in ", kept.err)
+    assert re.search(r"uploaded [\d.]+ KiB in ", kept.err)
 
 
 def test_unchanged_code_sends_no_byte(node_cluster: Cluster, kept: Kept) -> None:

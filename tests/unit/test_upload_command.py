@@ -300,7 +300,7 @@ def test_resume_sends_no_byte_that_ray_has(world: World) -> None:
     world.jobs.trouble["submit"] = [KeyboardInterrupt()]
     assert world.run().exit == 130
     done = world.run(verb=f"job resume {RUN_ID} -n default").ok()
-    assert "uploaded 0 bytes (the Ray cluster has this code already)" in done.err
+    assert "uploaded 0 bytes: the Ray cluster has this code already" in done.err
     assert len(world.jobs.packages) == 1
 
 
