@@ -69,14 +69,12 @@ class Handover:
         return self._patiently(meta)
 
     def _patiently(self, meta: Mapping[str, Any]) -> bool:
-        from ..ray_jobs import passing
-
         deadline, told = time.monotonic() + PATIENCE, False
         while True:
             try:
                 return self._once(meta)
             except ClusterError as error:
-                if not passing(error) and error.reason != "NoHead":
+                if not _may_pass(error):
                     raise
                 if time.monotonic() >= deadline:
                     raise self._unknown(error) from error
@@ -144,3 +142,11 @@ class Handover:
     def close(self) -> None:
         if self._prepared is not None:
             self._prepared.close()
+
+
+def _may_pass(error: ClusterError) -> bool:
+    """Whether to try again: outages, a head that is being replaced, an API server in trouble; never what Ray itself refuses."""
+    from ..ray_jobs import passing
+
+    in_trouble = error.status in (429, 500) and error.reason not in ("RayError", "RayRefused")
+    return passing(error) or error.reason == "NoHead" or in_trouble

@@ -237,12 +237,20 @@ def test_without_port_forward_nothing_is_created(world: World) -> None:
     assert world.created() == []
 
 
-def test_what_ray_refuses_takes_the_run_back(world: World) -> None:
-    world.jobs.trouble["upload"] = [ClusterError("Ray does not take it", status=413, reason="RayRefused")]
+@pytest.mark.parametrize("status", [413, 500])
+def test_what_ray_refuses_takes_the_run_back(world: World, status: int) -> None:
+    world.jobs.trouble["upload"] = [ClusterError("Ray does not take it", status=status, reason="RayRefused")]
     done = world.run()
     assert done.exit == 3
     assert "Ray does not take it" in done.err
     assert ("RayJob", "default", JOB) not in world.cluster.objects
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_an_api_server_in_trouble_costs_no_run(world: World, status: int) -> None:
+    world.jobs.trouble["upload"] = [ClusterError("etcd: request timed out", status=status, reason="InternalError")]
+    world.run().ok()
+    assert list(world.jobs.jobs) == [RUN_ID]
 
 
 @pytest.mark.parametrize("step", ["upload", "submit"])
