@@ -162,7 +162,7 @@ def _fingerprint(manifest: Mapping[str, Any]) -> str:
 
 def _stable(value: Any) -> Any:
     if isinstance(value, Mapping):
-        drop = {labels.RUN, labels.LAST_APPLIED, "jobId"}
+        drop = {labels.RUN, labels.LAST_APPLIED, labels.SUBMISSION, "jobId"}
         return {k: _stable(v) for k, v in value.items() if k not in drop}
     return [_stable(v) for v in value] if isinstance(value, list) else value
 
