@@ -19,7 +19,8 @@ from ..script import MOUNTED_SCRIPT, decode, embedded
 from .connecting import observer, paste
 from .handover import Handover
 from .job import connect_to_run, not_found
-from .run_launch import say_left_alone
+from .run_launch import commands_for, say_left_alone
+from .run_result import RunResult
 from .session import Session
 
 
@@ -33,15 +34,19 @@ def resume(args: argparse.Namespace, session: Session) -> ExitCode | int:
     handover = _handover(args, session, cluster, run, record)
     event = observer(session, {"run": run.id, "rayjob": run.name, "namespace": run.namespace})
     try:
-        if handover.complete(run.rayjob, None, event):
+        submitted = handover.complete(run.rayjob, None, event)
+        if submitted:
             event({"event": "submitted"})
     except KeyboardInterrupt:
         say_left_alone(session, run.namespace, run.id, "interrupted", resume="" if handover.done else handover.resume)
         raise
     finally:
         handover.close()
-    if not args.wait:
+    if submitted and not args.wait:
         say_left_alone(session, run.namespace, run.id, "not waiting for the run")
+        if session.output.format != "text":
+            commands = commands_for(session, run.namespace, run.id)
+            session.output.result(RunResult(run.id, run.rayjob, run.state, "", "", 0, commands))
         return ExitCode.OK
     from .job_logs import follow
 

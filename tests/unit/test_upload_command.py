@@ -35,6 +35,7 @@ class UploadJobs(FakeJobs):
         self.jobs: dict[str, dict[str, Any]] = {}
         self.did: list[str] = []
         self.trouble: dict[str, list[BaseException]] = {}
+        self.on_upload: Callable[[], object] = lambda: None
 
     def _do(self, what: str) -> None:
         self.did.append(what)
@@ -45,6 +46,7 @@ class UploadJobs(FakeJobs):
         return self.jobs.get(submission_id)
 
     def upload_package(self, name: str, body: Any, progress: Callable[[int], None]) -> int:
+        self.on_upload()
         self._do("upload")
         if name in self.packages:
             return 0
@@ -323,8 +325,19 @@ def test_resume_of_a_job_that_ray_has_only_tells_kuberay(world: World) -> None:
 def test_resume_no_wait_and_repo_root(world: World) -> None:
     world.left_undone()
     world.project.write("other/only.py", "x")
-    world.run(verb=f"job resume {RUN_ID} -n default --repo-root other --no-wait").ok()
+    done = world.run(verb=f"job resume {RUN_ID} -n default --repo-root other --no-wait -o json").ok()
+    assert done.result("run")["commands"]["logs"] == f"kubectl nrl job logs {RUN_ID} -f -n default"
     assert sorted(world.jobs.sent()) == ["nrl_k8s_run.yaml", "only.py"]
+
+
+def test_a_run_that_ends_while_it_is_resumed_is_told_by_its_end(world: World) -> None:
+    world.left_undone()
+    world.jobs.trouble["upload"] = [LOST]
+    over = {"jobDeploymentStatus": "Failed", "reason": "PreRunningDeadlineExceeded"}
+    world.jobs.on_upload = lambda: world.cluster.set_status("RayJob", JOB, **over)
+    done = world.run(verb=f"job resume {RUN_ID} -n default --no-wait")
+    assert (done.exit, world.job_id(), world.jobs.did) == (1, None, ["upload"])
+    assert "PreRunningDeadlineExceeded" in done.err
 
 
 def test_resume_of_what_is_submitted_or_over_is_refused(world: World) -> None:
