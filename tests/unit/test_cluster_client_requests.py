@@ -95,7 +95,7 @@ def test_a_create_is_never_sent_twice(tmp_path: Path, reply: bytes | None) -> No
 def test_a_connection_that_was_closed_while_idle_is_replaced_even_for_a_create(tmp_path: Path) -> None:
     with Server(in_turn(answer(201, POD)), close_after=True) as server, connect(tmp_path, server.url) as cluster:
         cluster.create(POD)
-        time.sleep(0.1)
+        server.until_closed()
         cluster.create(POD)
         assert [asked.connection for asked in server.asked] == [1, 2]
 
@@ -325,14 +325,14 @@ def tunnel() -> Iterator[tuple[str, list[str]]]:
                 back = threading.Thread(target=pump, args=(outer, inner))
                 back.start()
                 pump(inner, outer)
-                back.join(5)
+                back.join(60)
 
     threads.append(threading.Thread(target=serve))
     threads[0].start()
     yield f"127.0.0.1:{listener.getsockname()[1]}", asked
     listener.shutdown(socket.SHUT_RDWR)
     listener.close()
-    threads[0].join(5)
+    threads[0].join(60)
 
 
 def test_proxy_url_is_used_and_its_password_is_not_shown(tmp_path: Path, tunnel: tuple[str, list[str]]) -> None:
