@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from .errors import NrlError, Origin, PluginError, Problem
@@ -18,9 +19,10 @@ if TYPE_CHECKING:
     from .config import Config
 
 __all__ = [
-    "Capacity", "Check", "ClusterFacts", "ClusterReader", "CodeSource", "Connection", "Context", "DraDriver", "Group", "Kind",
-    "NrlError", "Origin", "Patch", "PluginError", "Policy", "Problem", "Profile", "Provider", "Reason", "Ref", "Resource",
-    "Role", "RunInfo", "Scheduler", "Section", "Staged", "State", "Submitter", "Target", "Traits", "User",
+    "Capacity", "Check", "ClusterFacts", "ClusterReader", "CodeRequest", "CodeSource", "Connection", "Context", "DraDriver",
+    "Group", "Kind", "NrlError", "Origin", "Patch", "PluginError", "Policy", "Prepared", "Problem", "Profile", "Provider",
+    "Reason", "Ref", "Resource", "Role", "RunInfo", "Scheduler", "Section", "Staged", "State", "Submitter", "Survey", "Target",
+    "Traits", "User",
 ]  # fmt: skip
 
 #: The life cycle a Plan is made for: an ephemeral RayJob, long-lived RayClusters, or this machine.
@@ -186,10 +188,51 @@ class Connection(Protocol):
 
 
 @dataclass(frozen=True)
+class CodeRequest:
+    """What an uploading code source is asked to send: `paths` below `root` on this machine (None: the source's default set).
+
+    `recipe` is the composed recipe's YAML; `listed_by` the infra key that listed the paths, for messages.
+    """
+
+    root: Path
+    paths: tuple[str, ...] | None
+    recipe: str
+    listed_by: str = "launch.rayUploadPaths"
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What would be sent: bytes before packing, files, entries that an ignore file left out, one line for each part of it.
+
+    A problem of severity `error` refuses a run before anything exists on the cluster; `check` only warns of it.
+    """
+
+    root: str
+    paths: tuple[str, ...]
+    size: int
+    files: int
+    excluded: int
+    words: str
+    lines: tuple[str, ...]
+    problems: tuple[Problem, ...] = ()
+
+
+class Prepared(Protocol):
+    """What will be sent, kept until it was: its survey, and how many bytes it is packed. `words` say it in one line."""
+
+    survey: Survey
+    size: int
+    words: str
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
 class Staged:
-    """What a code source left on the cluster: the working directory Ray is told to use, if any."""
+    """What a code source left on the cluster: the working directory Ray is told to use, if any; the bytes that were sent."""
 
     working_dir: str | None = None
+    sent: int = 0
 
 
 @dataclass(frozen=True)
@@ -402,8 +445,25 @@ class CodeSource(Provider):
         """The absolute directory on the pod in which the entrypoint runs; None for wherever Ray starts it."""
         return None
 
-    def stage(self, run: RunInfo, connection: Connection) -> Staged:
-        """Send what must be sent before the job is submitted."""
+    def survey(self, asked: CodeRequest) -> Survey | None:
+        """Look at what would be sent from this machine; None when nothing is. Raises `NrlError` for what cannot be looked at."""
+        return None
+
+    def prepare(self, asked: CodeRequest) -> Prepared | None:
+        """Make ready what `stage` sends, before anything exists on the cluster. Raises `NrlError` for what cannot be sent."""
+        return None
+
+    def stage(
+        self,
+        run: RunInfo,
+        connection: Connection,
+        prepared: Prepared | None = None,
+        progress: Callable[[int], None] = lambda sent: None,
+    ) -> Staged:
+        """Send what must be sent before the job is submitted; `progress` is told the bytes sent so far.
+
+        It may be called again after a failure, and then sends what is not there yet.
+        """
         return Staged()
 
 

@@ -23,6 +23,9 @@ LAST_APPLIED = "kubectl-nrl/last-applied"
 #: The run's wandb page, written on its RayJob once the driver's log named it.
 WANDB = "kubectl-nrl/wandb-url"
 
+#: What is left to submit of a run whose code is uploaded (KubeRay's InteractiveMode), as JSON: see `plan.assemble`.
+SUBMISSION = "kubectl-nrl/submission"
+
 #: KubeRay's own pod labels (ray-operator/controllers/ray/utils/constant.go).
 RAY_CLUSTER = "ray.io/cluster"
 RAY_NODE_TYPE = "ray.io/node-type"

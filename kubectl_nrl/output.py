@@ -6,10 +6,11 @@ Streams are looked up when something is printed, not when the object is made, so
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol, TextIO
 
 from .errors import ConfigError, NrlError, Problem
@@ -126,6 +127,27 @@ class Output:
         """One line per change while waiting; without a prefix, and not with -q."""
         if not self.quiet:
             self._tell(text)
+
+    @contextlib.contextmanager
+    def transfer(self, what: str, total: int) -> Iterator[Callable[[int], None]]:
+        """A bar on a terminal while bytes are sent, told by a call with the bytes so far; nothing elsewhere, or with -q."""
+        if self.quiet or not total or not sys.stderr.isatty():
+            yield lambda done: None
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+        sys.stdout.flush()
+        console = Console(file=sys.stderr, no_color=not self.color(sys.stderr))
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            DownloadColumn(binary_units=True),
+            TransferSpeedColumn(),
+        )
+        with Progress(*columns, console=console, transient=True) as progress:
+            task = progress.add_task(what, total=total)
+            yield lambda done: progress.update(task, completed=done)
 
     def plain(self, text: str) -> None:
         """A block for people, on stderr, whatever -q says."""

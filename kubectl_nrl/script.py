@@ -79,6 +79,16 @@ def decode(line: str) -> str | None:
     return gzip.decompress(base64.b64decode(found[1])).decode()
 
 
+def embedded(script: str, name: str) -> str:
+    """The text of one of a launch script's files (`recipe.yaml`, `entrypoint.sh`). Raises ValueError when it holds none."""
+    found = re.search(
+        rf"^cat >\"\$nrl_dir/{re.escape(name)}\" <<'(NRL_[0-9a-f]+)'\n(.*?)^\1$", script, re.MULTILINE | re.DOTALL
+    )
+    if not found:
+        raise ValueError(f"no {name} in the launch script")
+    return found[2]
+
+
 def pack(script: str) -> bytes:
     """The script compressed, the same bytes for the same text (no time in the header)."""
     return gzip.compress(script.encode(), 9, mtime=0)

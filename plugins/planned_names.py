@@ -1,4 +1,4 @@
-"""The code source and submitters of long-lived runs, as Plans know them: checked and rendered, and not run yet.
+"""The submitters of long-lived runs, as Plans know them: checked and rendered, and not run yet.
 
 `available` is False for all of them, and a run that needs one is refused before anything is sent.
 """
@@ -8,14 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubectl_nrl import hookimpl
-from kubectl_nrl.api import CodeSource, Submitter, Traits
-
-
-class UploadCode(CodeSource):
-    name = "upload"
-    summary = "code sent from this machine, as Ray's working directory"
-    traits = Traits(uploads=True)
-    available = False
+from kubectl_nrl.api import Submitter
 
 
 class PortForwardSubmitter(Submitter):
@@ -34,11 +27,6 @@ class LocalSubmitter(Submitter):
     name = "local"
     summary = "a Ray on this machine"
     available = False
-
-
-@hookimpl
-def nrl_code_sources() -> Iterator[CodeSource]:
-    yield UploadCode()
 
 
 @hookimpl

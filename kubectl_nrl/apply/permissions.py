@@ -18,13 +18,20 @@ _NEEDS = (
     ("create", "", "pods", "portforward", "to show the driver's log", False),
 )
 
+#: The same for a run whose code is uploaded.
+_UPLOADS = (
+    ("create", "", "pods", "portforward", "to upload the code", True),
+    ("patch", "ray.io", "rayjobs", "", "to tell KubeRay of the submission", True),
+)
 
-def permission_checks(cluster: Any, namespace: str, *, wait: bool) -> list[Check]:
+
+def permission_checks(cluster: Any, namespace: str, *, wait: bool, uploads: bool = False) -> list[Check]:
     """One check for each permission; a missing one that only costs comfort has `ok=None`."""
     checks = []
-    for verb, group, resource, sub, why, needed in _NEEDS:
-        if not wait and verb != "get":
-            continue
+    needs = [need for need in _NEEDS if wait or uploads or need[0] == "get"]
+    if uploads:
+        needs = [*(need for need in needs if need[3] != "portforward"), *_UPLOADS]
+    for verb, group, resource, sub, why, needed in needs:
         what = f"{resource}{'/' + sub if sub else ''}{'.' + group if group else ''}"
         allowed = cluster.can_i(verb, group, resource, namespace, subresource=sub)
         title = f'{verb} {what} in namespace "{namespace}"'

@@ -16,6 +16,7 @@ from .patience import Patience
 from .pool import Pool, Response
 from .sockets import DialError
 from .stream import Endpoint, Streams, open_streams
+from .wire import Pieces
 
 DATA, ERROR = 0, 1
 #: Bytes per message: what the kubelet's own buffers take.
@@ -95,7 +96,7 @@ class Forward:
         method: str,
         path: str,
         headers: Mapping[str, str] | None = None,
-        body: bytes = b"",
+        body: bytes | Pieces = b"",
         *,
         timeout: float = 30.0,
         cancelled: Callable[[], bool] | None = None,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from .patience import Patience
 from .sockets import Channel, DialError
-from .wire import Request, ResponseParser, WireError, request_head
+from .wire import Pieces, Request, ResponseParser, WireError, request_head
 
 #: Seconds after which an idle connection is not trusted any more, and how many are kept.
 IDLE_SECONDS = 60.0
@@ -109,9 +109,13 @@ def exchange(channel: Channel, request: Request, patience: Patience) -> tuple[Re
     broken: OSError | None = None
     try:
         head = request_head(request)
-        channel.send(head + body if len(body) < 65536 else head, patience)
-        if len(body) >= 65536:
-            channel.send(body, patience)
+        if isinstance(body, bytes) and len(body) < 65536:
+            channel.send(head + body, patience)
+        else:
+            channel.send(head, patience)
+            for piece in (body,) if isinstance(body, bytes) else body:
+                channel.send(piece, patience.renewed())
+            patience = patience.renewed()
     except TimeoutError:
         raise
     except OSError as error:
@@ -147,12 +151,12 @@ class Pool:
         method: str,
         target: str,
         headers: Mapping[str, str],
-        body: bytes = b"",
+        body: bytes | Pieces = b"",
         *,
         timeout: float = 60.0,
         cancelled: Callable[[], bool] | None = None,
     ) -> Response:
-        """Send one request. `timeout` is the longest silence in seconds, not the whole.
+        """Send one request; a body in pieces is sent as it is read. `timeout` is the longest silence in seconds, not the whole.
 
         Raises `DialError` when nothing was sent, `WireError` / `TimeoutError` when the outcome is unknown. A
         connection that the server closed while it was idle is replaced without a word when that is safe: a GET, or

@@ -6,8 +6,9 @@ the byte channels of a port-forward.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 MAX_HEAD = 256 * 1024
 MAX_CHUNK_LINE = 8 * 1024
@@ -17,6 +18,13 @@ class WireError(OSError):
     """Not the rest of an HTTP/1.1 response: the peer went away in the middle, or speaks something else."""
 
 
+class Pieces(Protocol):
+    """A body too large to hold: its length in bytes, and its bytes from the start for each iteration."""
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[bytes]: ...
+
+
 @dataclass(frozen=True)
 class Request:
     """What is sent: `target` is the path with its query, already quoted."""
@@ -24,7 +32,7 @@ class Request:
     method: str
     target: str
     headers: Mapping[str, str] = field(default_factory=dict)
-    body: bytes = b""
+    body: bytes | Pieces = b""
 
 
 def request_head(request: Request) -> bytes:

@@ -15,6 +15,7 @@ from ..output import render
 from ..parser import FORMATS
 from .planning import add_plan_arguments, load_plan, refuse
 from .session import Session
+from .uploading import look
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -57,7 +58,9 @@ def handle(args: argparse.Namespace, session: Session) -> ExitCode:
     else:
         from .check_screen import Checked
 
-        result: Result = Checked(plan, args.explain, _queue(config))
+        looked = look(session, plan, args.repo_root)
+        session.output.problems(looked.problems)
+        result: Result = Checked(plan, args.explain, _queue(config), looked)
         text = render(result, form)
     _deliver(text, file, session)
     return ExitCode.OK

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ..facts import ClusterFacts
     from ..plan import Plan
     from ..plan.model import Daemon, GroupPlan, HealthCheck, Lifetime, PlannedObject, RolePlan
+    from .uploading import Looked
 
 _NOTES = {
     "flag": "from -n",
@@ -29,6 +30,7 @@ class Checked:
     plan: Plan
     explain: bool = False
     queue: str | None = None
+    looked: Looked | None = None
     schema = "check"
 
     def text(self) -> str:
@@ -44,7 +46,8 @@ class Checked:
             *(line for role in plan.roles for line in _role_lines(role)),
             *_rows(*((role, f"{name}, which exists already") for role, name in plan.attached.items())),
             *_rows(
-                ("code", _code(plan)),
+                ("code", _code(plan, self.looked)),
+                *_upload_rows(self.looked),
                 ("submitter", " ".join(w for w in (plan.launch.submitter, plan.launch.submission_mode) if w)),
                 ("lifetime", lifetime_words(plan.lifetime)),
                 ("log", plan.launch.log_dir or "on the head pod only"),
@@ -82,6 +85,7 @@ class Checked:
                 "workingDir": launch.working_dir,
                 "logDir": launch.log_dir,
                 "entrypoint": launch.entrypoint,
+                "upload": _upload_data(self.looked),
             },
             "lifetime": {
                 "form": lifetime.form,
@@ -106,7 +110,7 @@ class Checked:
                 {"apiVersion": o.api_version, "kind": o.kind, "name": o.name, "wave": o.wave} for o in plan.objects
             ],
             "facts": {"source": plan.facts.source, "kubernetes": plan.facts.kubernetes},
-            "problems": [problem_data(p) for p in plan.problems],
+            "problems": [problem_data(p) for p in (*plan.problems, *(self.looked.problems if self.looked else ()))],
         }
         if self.explain:
             data["explain"] = [
@@ -236,13 +240,37 @@ def _gpus(count: int) -> str:
     return f"{count} GPU{'' if count == 1 else 's'}" if count else "CPU"
 
 
-def _code(plan: Plan) -> str:
+def _code(plan: Plan, looked: Looked | None = None) -> str:
+    if looked is not None and looked.survey is not None:
+        return f"{plan.launch.code_source}, runs in the uploaded directory"
     where = plan.launch.working_dir
     return (
         f"{plan.launch.code_source}, runs in {where}"
         if where
         else f"{plan.launch.code_source}, runs where Ray starts it"
     )
+
+
+def _upload_rows(looked: Looked | None) -> Iterator[tuple[str, str]]:
+    """What a run would send from here: its size, then a line for each part."""
+    if looked is None or looked.survey is None:
+        return
+    yield "upload", f"{looked.survey.words}, of {looked.survey.root}"
+    for line in looked.survey.lines:
+        yield "", line
+
+
+def _upload_data(looked: Looked | None) -> dict[str, Any] | None:
+    if looked is None or looked.survey is None:
+        return None
+    found = looked.survey
+    return {
+        "root": found.root,
+        "paths": list(found.paths),
+        "bytes": found.size,
+        "files": found.files,
+        "excluded": found.excluded,
+    }
 
 
 def _after(seconds: int | None) -> str:

@@ -1,4 +1,4 @@
-"""`kubectl nrl job`: a run's log, and its end by hand. A run's id is enough, from any laptop.
+"""`kubectl nrl job`: a run's log, its end by hand, and the submission that a laptop left undone. A run's id is enough.
 
 What acts on a run that is somebody else's needs both --force and a yes: the labels on the RayJob say whose it is.
 """
@@ -21,29 +21,47 @@ kubectl nrl job logs 20261130-120000-abcd
 kubectl nrl job logs 20261130-120000-abcd -f
 kubectl nrl job logs rayjob/grpo-a --tail 200
 kubectl nrl job stop 20261130-120000-abcd
+kubectl nrl job resume 20261130-120000-abcd --repo-root ~/nemo-rl
 """
 
-_ACTIONS = ("logs", "stop")
+_ACTIONS = ("logs", "stop", "resume")
+#: The actions that a flag belongs to.
+_FLAGS = {
+    "follow": ("logs",), "tail": ("logs",), "force": ("stop", "resume"), "yes": ("stop",), "repo_root": ("resume",),
+    "wait": ("resume",),
+}  # fmt: skip
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("action", metavar="logs|stop", choices=_ACTIONS, help="show the driver's log, or stop the run")
+    parser.add_argument(
+        "action", metavar="logs|stop|resume", choices=_ACTIONS,
+        help="show the driver's log, stop the run, or submit what a laptop that left did not",
+    )  # fmt: skip
     parser.add_argument("id", metavar="ID", help="a run's id, its RayJob's name, or rayjob/NAME")
     logs = parser.add_argument_group("logs")
     logs.add_argument("-f", "--follow", action="store_true", help="follow to the run's end; exit as the run does")
     logs.add_argument("--tail", metavar="LINES", type=_lines, help="the last lines only (default: all)")
-    stop = parser.add_argument_group("stop")
+    stop = parser.add_argument_group("stop and resume")
     stop.add_argument("--force", action="store_true", help="also a run of another owner")
-    stop.add_argument("--yes", action="store_true", help="answer yes to questions")
+    stop.add_argument("--yes", action="store_true", help="answer yes to questions (stop)")
+    resume = parser.add_argument_group("resume")
+    resume.add_argument("--repo-root", metavar="DIR", help="the directory whose code is uploaded (default: this one)")
+    resume.add_argument(
+        "--wait", action=argparse.BooleanOptionalAction, help="follow the run to its end once it is submitted (default)"
+    )
 
 
 def handle(args: argparse.Namespace, session: Session) -> ExitCode | int:
+    _refuse_flags(args)
     if args.action == "logs":
-        _refuse_flags(args, "stop", force=args.force, yes=args.yes)
         from .job_logs import logs
 
         return logs(args, session)
-    _refuse_flags(args, "logs", follow=args.follow, tail=args.tail is not None)
+    if args.action == "resume":
+        from .job_resume import resume
+
+        args.wait = args.wait is not False
+        return resume(args, session)
     from .job_stop import stop
 
     return stop(args, session)
@@ -68,7 +86,12 @@ def _lines(word: str) -> int:
     return int(word)
 
 
-def _refuse_flags(args: argparse.Namespace, other: str, **given: bool) -> None:
-    for name, is_given in given.items():
-        if is_given:
-            raise UsageError(f"--{name} belongs to job {other}", f"kubectl nrl job {args.action} {args.id}")
+def _refuse_flags(args: argparse.Namespace) -> None:
+    for name, actions in _FLAGS.items():
+        value = getattr(args, name)
+        given = value is not None if name in ("wait", "tail", "repo_root") else bool(value)
+        if given and args.action not in actions:
+            flag = "--" + name.replace("_", "-")
+            raise UsageError(
+                f"{flag} belongs to job {' and '.join(actions)}", f"kubectl nrl job {args.action} {args.id}"
+            )

@@ -76,6 +76,11 @@ def logs(args: argparse.Namespace, session: Session) -> ExitCode | int:
     return _Logs(session, cluster, run, args.tail).show(follow=args.follow)
 
 
+def follow(session: Session, cluster: Any, run: RunRecord) -> ExitCode | int:
+    """Follow a run to its end; its exit code."""
+    return _Logs(session, cluster, run, None).show(follow=True)
+
+
 class _Logs:
     def __init__(self, session: Session, cluster: Any, run: RunRecord, lines: int | None) -> None:
         from ..watch import LogCopy, directory

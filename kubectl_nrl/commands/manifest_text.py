@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from ..labels import SUBMISSION, annotations_of
+
 if TYPE_CHECKING:
     from ..plan import Plan
 
@@ -40,6 +42,9 @@ _Dumper.add_representer(str, _string)
 def plan_yaml(plan: Plan) -> str:
     """Every object of a Plan, in the order in which it is sent."""
     decoded = {plan.launch.line: plan.launch.entrypoint} if plan.launch.line else {}
+    for obj in plan.objects:
+        left = annotations_of(obj.manifest).get(SUBMISSION)
+        decoded |= {left: plan.launch.entrypoint} if left else {}
     return manifests_yaml((obj.manifest for obj in plan.objects), decoded)
 
 

@@ -29,6 +29,9 @@ def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
         "words", metavar="RECIPE [OVERRIDES]", nargs="*", help="the recipe, and Hydra overrides: a.b=1, +a=1, ++a=1, ~a"
     )
     parser.add_argument("--infra", metavar="FILE", help="the infra file (not needed when the recipe holds `infra:`)")
+    parser.add_argument(
+        "--repo-root", metavar="DIR", help="the directory whose code is uploaded (default: the current one)"
+    )
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--rayjob", dest="mode", action="store_const", const="rayjob", help="an ephemeral RayJob")
     mode.add_argument(
@@ -42,7 +45,7 @@ def add_launch_arguments(parser: argparse.ArgumentParser) -> None:
     add = group.add_argument
     add("--mode", dest="run_mode", choices=("interactive", "batch"), help="sets submitter, code source and waiting")
     add("--submitter", metavar="NAME", help="how the entrypoint reaches a long-lived cluster")
-    add("--code-source", metavar="NAME", help="how the code gets to the pods: image, lustre")
+    add("--code-source", metavar="NAME", help="how the code gets to the pods: image, lustre, upload")
     add("--code-path", metavar="DIR", help="the code's absolute directory on the pods")
     add("--rayjob-name", metavar="NAME", help="the RayJob's name (at most 47 characters)")
     add("--ttl", metavar="SECONDS", type=seconds, help="keep the CPU head and its log this long after the end (3600)")

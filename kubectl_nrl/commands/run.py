@@ -125,10 +125,6 @@ def _refuse_unavailable(plan: Plan) -> None:
         raise UsageError(
             f"a run on long-lived clusters is not available in this version ({render})", "leave out --raycluster"
         )
-    if plan.launch.code_source == "upload":
-        raise UsageError(
-            f"code source upload is not available in this version ({render})", "--code-source image, or lustre"
-        )
     if plan.launch.submitter in ("portForward", "exec", "local"):
         raise UsageError(
             f"submitter {plan.launch.submitter} is not available in this version ({render})", "leave out --submitter"

@@ -6,7 +6,8 @@ What the API server refuses, and what checks find, is said all at once, before t
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..api import Check
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from ..apply import DryRun
     from ..config import Config
     from ..plan import Plan
+    from .handover import Handover
+
+Tell = Callable[[Mapping[str, Any]], None]
 
 
 def ask(args: argparse.Namespace, session: Session, cluster: Any, config: Config, plan: Plan) -> ExitCode:
@@ -52,11 +56,22 @@ def ask(args: argparse.Namespace, session: Session, cluster: Any, config: Config
 
 
 def launch(args: argparse.Namespace, session: Session, cluster: Any, config: Config, plan: Plan) -> ExitCode | int:
-    """Create the run, and follow it unless told not to."""
+    """Create the run, and follow it unless told not to. What is uploaded is made ready first, and sent when Ray is there."""
+    _say_namespace(session, plan)
+    handover = _handover(args, session, cluster, plan)
+    try:
+        return _launch(args, session, cluster, config, plan, handover)
+    finally:
+        if handover is not None:
+            handover.close()
+
+
+def _launch(
+    args: argparse.Namespace, session: Session, cluster: Any, config: Config, plan: Plan, handover: Handover | None
+) -> ExitCode | int:
     from ..apply import Created, dry_run, make_way, name_holder, up
 
     output, name = session.output, plan.workload().name
-    _say_namespace(session, plan)
     checks = _checks(args, session, cluster, config, plan)
     _say_checks(session, checks)
     _refuse_failed(checks)
@@ -78,17 +93,53 @@ def launch(args: argparse.Namespace, session: Session, cluster: Any, config: Con
         up(plan, cluster, created, say=output.progress, warn=output.warn, event=event)
         assert created.workload is not None
         output.progress(f'rayjob/{name} created in namespace "{plan.namespace}", run {plan.run.id}')
-        event({"event": "submitted"})
-        if not plan.wait:
+        submitted, timeout = _submit(handover, cluster, created.workload, args.timeout, session, event)
+        if submitted:
+            event({"event": "submitted"})
+        if submitted and not plan.wait:
             return _leave(session, plan, created.workload)
         from .run_follow import Attending
 
         attending = Attending(session, cluster, plan, created.workload, event)
     except KeyboardInterrupt:
         if created.workload is not None:
-            say_left_alone(session, plan.namespace, plan.run.id, "interrupted; the run goes on")
+            open_end = handover is not None and not handover.done
+            why = "interrupted; its code is not submitted" if open_end else "interrupted; the run goes on"
+            say_left_alone(
+                session, plan.namespace, plan.run.id, why, resume=handover.resume if open_end and handover else ""
+            )
         raise
-    return attending.to_the_end(args.timeout)
+    return attending.to_the_end(timeout)
+
+
+def _handover(args: argparse.Namespace, session: Session, cluster: Any, plan: Plan) -> Handover | None:
+    """What this machine has to do for a run whose code it uploads. Raises `NrlError` for code that cannot be sent."""
+    from .handover import Handover
+    from .uploading import code_source, prepare, request, uploads
+
+    if not uploads(session, plan):
+        return None
+    launch, source = plan.launch, code_source(session, plan.launch.code_source)
+    prepared = prepare(session, source, request(session, args.repo_root, launch.upload_paths, launch.recipe))
+    return Handover(session, cluster, plan.namespace, plan.run, launch.line, launch.entrypoint, source, prepared)
+
+
+def _submit(
+    handover: Handover | None, cluster: Any, rayjob: dict[str, Any], timeout: float, session: Session, event: Tell
+) -> tuple[bool, float]:
+    """Hand an upload over; whether the run is submitted, and the seconds that are left. A refusal takes the run back."""
+    from ..apply import delete_run
+
+    if handover is None:
+        return True, timeout
+    started = time.monotonic()
+    try:
+        done = handover.complete(rayjob, timeout, event)
+    except ClusterError:
+        session.output.progress(f"rayjob/{rayjob['metadata']['name']} cannot be submitted; deleting it")
+        delete_run(cluster, rayjob, say=session.output.progress)
+        raise
+    return done, max(0.0, timeout - (time.monotonic() - started))
 
 
 def commands_for(session: Session, namespace: str, run_id: str) -> dict[str, str]:
@@ -99,10 +150,13 @@ def commands_for(session: Session, namespace: str, run_id: str) -> dict[str, str
     }
 
 
-def say_left_alone(session: Session, namespace: str, run_id: str, why: str = "the run goes on") -> None:
-    """The lines that reattach and that release, whatever -q says."""
+def say_left_alone(
+    session: Session, namespace: str, run_id: str, why: str = "the run goes on", *, resume: str = ""
+) -> None:
+    """The lines that reattach and that release, whatever -q says; `resume` is the line that submits what is not yet."""
     commands = commands_for(session, namespace, run_id)
-    session.output.plain(f"{why}\n  follow it again: {commands['logs']}\n  stop and release: {commands['stop']}")
+    first = f"  upload and submit: {resume}" if resume else f"  follow it again: {commands['logs']}"
+    session.output.plain(f"{why}\n{first}\n  stop and release: {commands['stop']}")
 
 
 def _leave(session: Session, plan: Plan, rayjob: dict[str, Any]) -> ExitCode:
@@ -123,10 +177,11 @@ def _say_namespace(session: Session, plan: Plan) -> None:
 def _checks(args: argparse.Namespace, session: Session, cluster: Any, config: Config, plan: Plan) -> list[Check]:
     from .. import plan as plans
     from ..apply import permission_checks
+    from .uploading import uploads
 
     options = plan_options(args, session, cluster.namespace)
     return [
-        *permission_checks(cluster, plan.namespace, wait=plan.wait),
+        *permission_checks(cluster, plan.namespace, wait=plan.wait, uploads=uploads(session, plan)),
         *plans.preflight(config, plan, options, session.manager, cluster),
     ]
 

@@ -16,6 +16,9 @@ from .drafts import Drafts, RoleDraft
 from .model import WORKLOAD_WAVE, Launch, Lifetime, PlannedObject
 from .segments import split
 
+#: Seconds after which a run that nobody submitted gives its pods back; queueing counts.
+WAITING = 3600
+
 #: Longest text kept in Ray's job metadata; the whole entrypoint is in the launch script anyway.
 METADATA_MAX = 4000
 
@@ -43,7 +46,15 @@ def workload(
     found = {path: source.label for path, source in draft.workload.sources.items()}
     found |= {(*prefix, *path): label for path, label in sources.items()}
     manifest["metadata"].setdefault("annotations", {})[labels.LAST_APPLIED] = _fingerprint(manifest)
+    if launch.submission_mode == "InteractiveMode":
+        manifest["metadata"]["annotations"][labels.SUBMISSION] = _submission(launch)
     return PlannedObject(manifest, WORKLOAD_WAVE, draft.role.name, sources=found)
+
+
+def _submission(launch: Launch) -> str:
+    """What another try needs to submit: `line`, `codeSource` and `uploadPaths` (null: the default set); the code is on the laptop."""
+    paths = None if launch.upload_paths is None else list(launch.upload_paths)
+    return json.dumps({"line": launch.line, "codeSource": launch.code_source, "uploadPaths": paths})
 
 
 def cluster_spec(draft: RoleDraft, *, splits: bool) -> tuple[dict[str, Any], dict[FieldPath, str]]:
@@ -96,7 +107,8 @@ def _rayjob_spec(ctx: Context, launch: Launch, lifetime: Mapping[str, Any]) -> d
     deadline = ctx.get("launch.deadlineSeconds")
     if deadline:
         spec["activeDeadlineSeconds"] = int(deadline)
-    waiting = ctx.get("launch.preRunningDeadlineSeconds", 3600 if launch.submission_mode == "InteractiveMode" else None)
+    uploads = launch.submission_mode == "InteractiveMode" and ctx.facts.pre_running_deadline
+    waiting = ctx.get("launch.preRunningDeadlineSeconds", WAITING if uploads else None)
     if waiting:
         spec["preRunningDeadlineSeconds"] = int(waiting)
     return spec
@@ -150,7 +162,7 @@ def _fingerprint(manifest: Mapping[str, Any]) -> str:
 
 def _stable(value: Any) -> Any:
     if isinstance(value, Mapping):
-        drop = {labels.RUN, labels.LAST_APPLIED, "jobId"}
+        drop = {labels.RUN, labels.LAST_APPLIED, labels.SUBMISSION, "jobId"}
         return {k: _stable(v) for k, v in value.items() if k not in drop}
     return [_stable(v) for v in value] if isinstance(value, list) else value
 

@@ -18,7 +18,7 @@ from . import arithmetic, assemble, core_patches, judge, lifetime
 from .choices import Choices, choose
 from .daemons import deployment_checks, plan_daemons
 from .drafts import Drafts
-from .launching import entrypoint_text, launch_config_map, log_warning, plan_launch
+from .launching import entrypoint_text, interactive_problems, launch_config_map, log_warning, plan_launch
 from .model import Launch, Lifetime, Options, Plan, PlannedObject
 from .patching import apply_forced, apply_providers, call, conflicts, drop_unmounted
 from .profiles import choose_profile
@@ -181,6 +181,7 @@ class _Planner:
             self.problems.append(
                 Problem(f"{mode} does not work under scheduler {scheduler.name}", where, hint=f"use one of {usable}")
             )
+        self.problems += interactive_problems(self.ctx, mode)
         if self.choices.kind == "RayJob" and self.options.submitter is not None:
             said = f"--submitter {self.options.submitter} has no meaning for a RayJob, which KubeRay submits"
             self.problems.append(Problem(said, hint="add --raycluster for a long-lived cluster"))

@@ -115,6 +115,24 @@ def log_warning(ctx: Context, launch: Launch, head_kept: bool, keeps_all: bool) 
     ]  # fmt: skip
 
 
+def interactive_problems(ctx: Context, submission_mode: str) -> list[Problem]:
+    """What KubeRay's InteractiveMode, by which code is uploaded, refuses or lacks (validation.go: no backoffLimit)."""
+    if submission_mode != "InteractiveMode":
+        return []
+    found = []
+    if int(ctx.get("launch.backoffLimit", 0) or 0) > 0:
+        said = "launch.backoffLimit has no meaning for uploaded code: KubeRay retries no run whose code comes from a laptop"
+        where = origin(ctx.config, "launch", "backoffLimit")
+        found.append(Problem(said, where, hint="leave it out, or use --code-source image or lustre"))
+    if not ctx.facts.pre_running_deadline:
+        said = (
+            "this KubeRay has no preRunningDeadlineSeconds (1.6 has): when this machine leaves before the code is submitted, "
+            "the pods stay until `kubectl nrl job resume` or `job stop`"
+        )
+        found.append(Problem(said, severity="warning"))
+    return found
+
+
 def _log_dir(ctx: Context) -> str | None:
     written = ctx.get("launch.logDir")
     if written:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 from urllib.parse import quote
@@ -26,6 +26,13 @@ class Answer(Protocol):
     def close(self) -> None: ...
 
 
+class Body(Protocol):
+    """What is sent with a request: bytes, or pieces that are read as they are sent (`upload.Package`)."""
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[bytes]: ...
+
+
 class Transport(Protocol):
     """HTTP to one port of the head: `cluster.Forward`, or a pool on this machine. Raises `ClusterError`."""
 
@@ -34,7 +41,7 @@ class Transport(Protocol):
         method: str,
         path: str,
         headers: Mapping[str, str] | None = None,
-        body: bytes = b"",
+        body: bytes | Body = b"",
         *,
         timeout: float = 30.0,
         cancelled: Callable[[], bool] | None = None,
@@ -61,10 +68,17 @@ class Head:
     def headers(self) -> dict[str, str]:
         return {"x-ray-authorization": f"Bearer {self.token}"} if self.token else {}
 
-    def ask(self, transport: Transport, method: str, path: str, headers: Mapping[str, str] | None = None) -> Answer:
-        """Send a request with the token. A pod that is gone is `NoHead`: not to be taken for a job that Ray lacks."""
+    def ask(
+        self, transport: Transport, method: str, path: str, headers: Mapping[str, str] | None = None,
+        body: bytes | Body = b"", **words: Any,
+    ) -> Answer:  # fmt: skip
+        """Send a request with the token; `words` as for `Transport.request`.
+
+        A pod that is gone is `NoHead`: not to be taken for a job that Ray lacks.
+        """
+        more: dict[str, Any] = {"body": body} if body else {}
         try:
-            return transport.request(method, path, {**self.headers(), **(headers or {})})
+            return transport.request(method, path, {**self.headers(), **(headers or {})}, **more, **words)
         except ClusterError as error:
             if error.status == 404:
                 raise ClusterError(
@@ -72,8 +86,11 @@ class Head:
                 ) from error
             raise
 
-    def send(self, method: str, path: str, doing: str) -> tuple[int, bytes]:
-        answer = self.ask(self.api, method, path)
+    def send(
+        self, method: str, path: str, doing: str, headers: Mapping[str, str] | None = None, body: bytes | Body = b"",
+        **words: Any,
+    ) -> tuple[int, bytes]:  # fmt: skip
+        answer = self.ask(self.api, method, path, headers, body, **words)
         body = answer.read()
         if answer.status in (401, 403):
             raise self.unauthorized(answer.status, doing)

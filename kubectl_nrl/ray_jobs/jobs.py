@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from .head import Head, job_path
+from .head import Body, Head, job_path
 from .logs import CHUNK, DriverLogs
+from .packages import Packages
+from .submission import submit
 
 
 class RayJobs:
@@ -17,6 +20,7 @@ class RayJobs:
     def __init__(self, head: Head) -> None:
         self._head = head
         self._logs = DriverLogs(head)
+        self._packages = Packages(head)
 
     @property
     def pod(self) -> str:
@@ -41,6 +45,20 @@ class RayJobs:
         if status == 404:
             return None
         return self._head.decode(status, body, doing)  # type: ignore[no-any-return]
+
+    def package_exists(self, name: str) -> bool:
+        """Whether Ray has the package; Ray then keeps it for ten minutes until a job uses it."""
+        return self._packages.exists(name)
+
+    def upload_package(self, name: str, body: Body, progress: Callable[[int], None] = lambda sent: None) -> int:
+        """See `Packages.upload`: make sure that Ray has the package, whole; the bytes that were sent, 0 when it had it."""
+        return self._packages.upload(name, body, progress)
+
+    def submit(
+        self, entrypoint: str, submission_id: str, *, runtime_env: Mapping[str, Any], metadata: Mapping[str, str]
+    ) -> bool:
+        """See `submission.submit`: the job exists once, however often this was tried; False when it did before."""
+        return submit(self._head, entrypoint, submission_id, runtime_env=runtime_env, metadata=metadata)
 
     def stop(self, submission_id: str) -> bool:
         """Ask Ray to stop the job; False when it was not running any more."""

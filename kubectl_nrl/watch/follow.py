@@ -96,8 +96,19 @@ class Follow:
 
         Raises what the log's reader failed with (a closed pipe).
         """
+        end = self._until(lambda: False, timeout)
+        assert end is not None
+        return end
+
+    def until_waiting(self, timeout: float | None = None) -> End | None:
+        """Wait until KubeRay expects a job (InteractiveMode's Waiting), or has one; the end when that comes first."""
+        return self._until(lambda: status_of(self.rayjob).get("jobDeploymentStatus") in ("Waiting", "Running"), timeout)
+
+    def _until(self, there: Callable[[], bool], timeout: float | None) -> End | None:
         deadline = None if timeout is None else self._clock() + timeout
         while self._end is None:
+            if there():
+                return None
             self._take(0.25)
             self._consider_time()
             if self._log is not None and self._log.failure is not None:

@@ -1,7 +1,8 @@
 """Ray heads for fake pods: every pod's address answers like a Ray 2.52 dashboard (8265) and its agent (52365).
 
 KubeRay reaches it through the Service and the API server's proxy, a client through a port-forward, as with real pods. What
-is submitted is really run (see fake_ray_jobs.py), and ends with its head pod. Upload, auth and log tailing are not there.
+is submitted is really run (see fake_ray_jobs.py), in the working directory that was uploaded, and ends with its head pod. Auth and
+log tailing are not there.
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ from .http_framing import Head, has_body, read_head
 DASHBOARD, AGENT = 8265, 52365
 Answer = tuple[int, bytes, dict[str, str]]  # status, body, headers
 
+#: Where port-forwards arrive, whatever their pod: what came by one belongs to no head until KubeRay asks that head for it.
+FORWARDED = "127.0.0.1"
+BODY_MAX = 100 * 1024 * 1024  # Ray's DASHBOARD_CLIENT_MAX_SIZE
+
 
 class FakeRay:
     """All heads of one cluster. `heads` are the addresses of the pods that exist now."""
@@ -34,6 +39,7 @@ class FakeRay:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._jobs: dict[str, Job] = {}
+        self._packages: dict[tuple[str, str], bytes] = {}  # by head and name
         self._running: set[asyncio.Task[None]] = set()
 
     async def dashboard(self, method: str, path: str, body: bytes, head: str) -> Answer:
@@ -46,12 +52,16 @@ class FakeRay:
             return self._submit(json.loads(body), head)
         if path == "/api/jobs/":
             return _json(200, [job.details() for job in self._jobs.values()])
+        if path.startswith("/api/packages/gcs/"):
+            return self._package(method, path.rpartition("/")[2], body, head)
         found = re.fullmatch(r"/api/jobs/([^/]+)(/logs|/stop)?", path)
         if not found:
             return _text(404, f"no route {path}")
         job = self._jobs.get(unquote(found[1]))
         if job is None:
             return _text(404, f"Job {unquote(found[1])} does not exist")
+        if job.head == FORWARDED:
+            job.head = head
         return await self._about(job, method, found[2])
 
     async def agent(self, method: str, path: str, byte_range: str) -> Answer:
@@ -63,6 +73,9 @@ class FakeRay:
 
     def forget_heads(self, present: set[str]) -> None:
         """End the jobs whose head pod is gone; with the pod go its memory and its files."""
+        present = present | {FORWARDED}
+        for held in [held for held in self._packages if held[0] not in present]:
+            del self._packages[held]
         for job in list(self._jobs.values()):
             if job.head not in present:
                 job.kill()
@@ -71,8 +84,18 @@ class FakeRay:
                 del self._jobs[job.submission_id]
 
     def heads(self) -> set[str]:
-        """Return the addresses of heads that hold jobs."""
-        return {job.head for job in self._jobs.values()}
+        """Return the addresses of heads that hold jobs or packages."""
+        return {job.head for job in self._jobs.values()} | {head for head, _ in self._packages}
+
+    def _package(self, method: str, name: str, body: bytes, head: str) -> Answer:
+        if method == "PUT":
+            if len(body) > BODY_MAX:
+                return _text(413, f"Maximum request body size {BODY_MAX} exceeded, actual body size {len(body)}")
+            self._packages[head, name] = body
+            return 200, b"", {}
+        if (head, name) not in self._packages:
+            return _text(404, f"Package gcs://{name} does not exist")
+        return 200, b"", {}
 
     def _submit(self, request: dict[str, Any], head: str) -> Answer:
         name = request.get("submission_id") or request.get("job_id") or f"raysubmit_{uuid.uuid4().hex[:16]}"
@@ -86,6 +109,9 @@ class FakeRay:
             request.get("runtime_env") or {},
             head,
         )
+        working_dir = job.runtime_env.get("working_dir")
+        if working_dir:
+            job.package = self._packages.get((head, working_dir.removeprefix("gcs://")), b"")
         self._jobs[name] = job
         task = asyncio.get_running_loop().create_task(job.run())
         self._running.add(task)

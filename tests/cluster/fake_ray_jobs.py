@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import os
 import signal
 import time
+import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,7 @@ class Job:
     metadata: dict[str, str] = field(default_factory=dict)
     runtime_env: dict[str, Any] = field(default_factory=dict)
     head: str = ""  # address of the pod that it was submitted to
+    package: bytes | None = None  # zip of its working directory
     status: str = "PENDING"
     message: str = "Job has not started yet."
     exit_code: int | None = None
@@ -62,6 +65,8 @@ class Job:
         """Run the entrypoint to its end, as Ray's supervisor does: by the shell, its output into the log."""
         work = self.directory / self.submission_id
         work.mkdir(parents=True)
+        if self.package is not None and not self._unpack(work):
+            return
         with self.log.open("wb") as log:
             self._process = await asyncio.create_subprocess_shell(
                 self.entrypoint,
@@ -91,6 +96,17 @@ class Job:
                 f"Job entrypoint command failed with exit code {code}, "
                 f"last available logs (truncated to 20,000 chars):\n{tail}"
             )
+
+    def _unpack(self, work: Path) -> bool:
+        """Unpack the working directory as Ray does; without one, or with half of one, the job fails."""
+        try:
+            with zipfile.ZipFile(io.BytesIO(self.package or b"")) as zipped:
+                zipped.extractall(work)
+        except zipfile.BadZipFile as error:
+            self.status, self.message = "FAILED", f"Failed to set up runtime environment: {error}"
+            self.end_time = int(time.time() * 1000)
+            return False
+        return True
 
     async def stop(self) -> bool:
         """Stop it, first politely; False when it had ended already."""

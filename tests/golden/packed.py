@@ -11,12 +11,14 @@ from typing import Any
 from kubectl_nrl.script import decode
 
 _APPLIED = re.compile(r"(kubectl-nrl/last-applied: )\S+")
+_SUBMISSION = re.compile(r"(kubectl-nrl/submission: .*\(echo )\S+( \| base64 -d)")
 _LINE = re.compile(r"(entrypoint: ).*gzip -dc.*")
 
 
 def masked(text: str) -> str:
     """Manifests as YAML with placeholders for what is packed; the decoded entrypoint stands beside it as comments."""
-    return _LINE.sub(r"\1<the launch script, packed>", _APPLIED.sub(r"\1<what was rendered, packed>", text))
+    text = _SUBMISSION.sub(r"\1<the launch script, packed>\2", _APPLIED.sub(r"\1<what was rendered, packed>", text))
+    return _LINE.sub(r"\1<the launch script, packed>", text)
 
 
 def last_applied(manifest: dict[str, Any]) -> Any:

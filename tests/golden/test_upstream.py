@@ -48,10 +48,17 @@ NEW = {
 }  # fmt: skip
 
 
+#: What the files list to be uploaded, of the checkout in which these commands are meant to be run.
+UPLOADED = {
+    "nemo_rl/__init__.py": "x = 1\n", "examples/run_grpo.py": "import nemo_rl\n", "tests/check_metrics.py": "y = 2\n",
+    "3rdparty/Gym-workspace/Gym/nemo_gym/__init__.py": "",
+}  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     files = {path.name: path.read_text() for path in FILES.glob("*.yaml")}
-    return Project(files, path=tmp_path_factory.mktemp("upstream"))
+    return Project({**files, **UPLOADED}, path=tmp_path_factory.mktemp("upstream"))
 
 
 def _check(project: Project, case: str, *flags: str) -> Outcome:
@@ -62,7 +69,8 @@ def _check(project: Project, case: str, *flags: str) -> Outcome:
 @pytest.mark.parametrize("case", CASES)
 def test_what_check_says(project: Project, case: str) -> None:
     outcome = _check(project, case)
-    golden(EXPECTED / f"{case}.txt", f"$ {outcome.command}\n{outcome.err}\n{outcome.out}")
+    said = f"$ {outcome.command}\n{outcome.err}\n{outcome.out}".replace(str(project.path), "/the/checkout")
+    golden(EXPECTED / f"{case}.txt", said)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -83,7 +91,7 @@ def test_what_is_packed_is_what_was_rendered(project: Project, case: str) -> Non
 
 def _without_run(value: Any) -> Any:
     if isinstance(value, dict):
-        dropped = ("kubectl-nrl/run", "kubectl-nrl/last-applied", "jobId")
+        dropped = ("kubectl-nrl/run", "kubectl-nrl/last-applied", "kubectl-nrl/submission", "jobId")
         return {key: _without_run(item) for key, item in value.items() if key not in dropped}
     return [_without_run(item) for item in value] if isinstance(value, list) else value
 

@@ -6,7 +6,7 @@ import pytest
 from context import context, origins, problems, ray_group, ray_spec, render, with_training
 from nrl_plugins.code_image import ImageCode
 from nrl_plugins.code_lustre import LustreCode
-from nrl_plugins.planned_names import nrl_code_sources, nrl_submitters
+from nrl_plugins.planned_names import nrl_submitters
 from nrl_plugins.section_workspace import Workspace
 
 IMAGE, LUSTRE = ImageCode(), LustreCode()
@@ -111,8 +111,6 @@ def test_a_directory_of_the_nodes_may_hold_the_code() -> None:
 
 
 def test_names_of_later_use_are_known_and_say_that_they_are_not_there_yet() -> None:
-    (upload,) = nrl_code_sources()
-    assert (upload.name, upload.available, upload.traits.uploads) == ("upload", False, True)
     submitters = list(nrl_submitters())
     assert [s.name for s in submitters] == ["portForward", "exec", "local"]
     assert not any(s.available for s in submitters)

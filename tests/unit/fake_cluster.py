@@ -132,7 +132,11 @@ class FakeCluster:
         for key, value in body.get("metadata", {}).items():
             old = obj["metadata"].get(key)
             obj["metadata"][key] = {**(old or {}), **value} if isinstance(value, dict) else value
-        return self.put(obj)
+        if "spec" in body:
+            obj["spec"] = {**(obj.get("spec") or {}), **body["spec"]}
+        changed = self.put(obj)
+        self._done("patch", kind)
+        return changed
 
     def delete(
         self,

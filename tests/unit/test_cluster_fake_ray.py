@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
+import zipfile
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -113,3 +115,50 @@ def test_a_job_goes_with_its_head(ray: Run, tmp_path: Path) -> None:
 
     ray(scenario)
     assert list(tmp_path.iterdir()) == []
+
+
+def zipped(**files: str) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return out.getvalue()
+
+
+def test_a_package_is_of_one_head_and_is_where_its_job_runs(ray: Run) -> None:
+    async def scenario(ray: FakeRay) -> None:
+        path = "/api/packages/gcs/_ray_pkg_1.zip"
+        assert (await ray.dashboard("GET", path, b"", HEAD))[0] == 404
+        assert (await ray.dashboard("PUT", path, zipped(a="hello"), HEAD))[0] == 200
+        assert (await ray.dashboard("GET", path, b"", HEAD))[0] == 200
+        assert (await ray.dashboard("GET", path, b"", "10.89.0.2"))[0] == 404
+        request = {"entrypoint": "cat a", "submission_id": "a", "runtime_env": {"working_dir": "gcs://_ray_pkg_1.zip"}}
+        await ray.dashboard("POST", "/api/jobs/", json.dumps(request).encode(), HEAD)
+        assert (await ended(ray))["status"] == "SUCCEEDED"
+        assert (await ray.agent("GET", "/logs/job-driver-a.log", ""))[1] == b"hello"
+        ray.forget_heads(set())
+        assert (await ray.dashboard("GET", path, b"", HEAD))[0] == 404
+
+    ray(scenario)
+
+
+def test_half_a_package_fails_its_job(ray: Run) -> None:
+    async def scenario(ray: FakeRay) -> None:
+        whole = zipped(a="hello")
+        await ray.dashboard("PUT", "/api/packages/gcs/p.zip", whole[: len(whole) // 2], HEAD)
+        request = {"entrypoint": "true", "submission_id": "a", "runtime_env": {"working_dir": "gcs://p.zip"}}
+        await ray.dashboard("POST", "/api/jobs/", json.dumps(request).encode(), HEAD)
+        job = await ended(ray)
+        assert (job["status"], "runtime environment" in job["message"]) == ("FAILED", True)
+
+    ray(scenario)
+
+
+def test_a_body_over_rays_limit_is_refused(ray: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cluster.fake_ray.BODY_MAX", 10)
+
+    async def scenario(ray: FakeRay) -> None:
+        assert (await ray.dashboard("PUT", "/api/packages/gcs/p.zip", b"x" * 11, HEAD))[0] == 413
+        assert (await ray.dashboard("GET", "/api/packages/gcs/p.zip", b"", HEAD))[0] == 404
+
+    ray(scenario)

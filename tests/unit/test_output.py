@@ -177,3 +177,20 @@ def test_what_a_terminal_cannot_show_is_escaped(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, "ascii", write_through=True))
     Output(env={}).line("é \udcff")
     assert raw.getvalue() == b"\\xe9 \\udcff\n"
+
+
+def test_a_transfer_is_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with Output(env={"TERM": "xterm"}).transfer("uploading", 2048) as told:
+        told(1024)
+        told(2048)
+    assert "uploading" in sys.stderr.getvalue()  # type: ignore[attr-defined]
+    assert "2.0/2.0 KiB" in sys.stderr.getvalue()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("tty", "quiet", "total"), [(False, False, 10), (True, True, 10), (True, False, 0)])
+def test_a_transfer_is_silent_elsewhere(monkeypatch: pytest.MonkeyPatch, tty: bool, quiet: bool, total: int) -> None:
+    monkeypatch.setattr(sys, "stderr", Terminal() if tty else io.StringIO())
+    with Output(quiet=quiet).transfer("uploading", total) as told:
+        told(5)
+    assert sys.stderr.getvalue() == ""  # type: ignore[attr-defined]

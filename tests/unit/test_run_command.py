@@ -347,7 +347,6 @@ def test_no_kuberay_is_said_as_such(world: World) -> None:
     ("flags", "words"),
     [
         ("--raycluster", "--raycluster"),
-        ("--code-source upload", "code source upload is not available in this version"),
     ],
 )
 def test_what_only_later_versions_run_is_refused_before_anything_is_sent(world: World, flags: str, words: str) -> None:

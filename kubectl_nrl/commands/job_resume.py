@@ -1,0 +1,105 @@
+"""`kubectl nrl job resume`: the upload and submission that a laptop left undone.
+
+The RayJob holds what is submitted; only the code comes from this machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import gzip
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import ExitCode, UsageError
+from ..labels import SUBMISSION, annotations_of, ownership
+from ..runs import RunRecord
+from ..script import MOUNTED_SCRIPT, decode, embedded
+from .connecting import observer, paste
+from .handover import Handover
+from .job import connect_to_run, not_found
+from .run_launch import commands_for, say_left_alone
+from .run_result import RunResult
+from .session import Session
+
+
+def resume(args: argparse.Namespace, session: Session) -> ExitCode | int:
+    """Upload, submit, and follow. Raises `UsageError` for a run that is over, submitted, or not mine."""
+    cluster, namespace, run = connect_to_run(session, args.id)
+    if run is None:
+        raise not_found(args.id, namespace)
+    record = _record(session, run)
+    _guard(args, session, run)
+    handover = _handover(args, session, cluster, run, record)
+    event = observer(session, {"run": run.id, "rayjob": run.name, "namespace": run.namespace})
+    try:
+        submitted = handover.complete(run.rayjob, None, event)
+        if submitted:
+            event({"event": "submitted"})
+    except KeyboardInterrupt:
+        say_left_alone(session, run.namespace, run.id, "interrupted", resume="" if handover.done else handover.resume)
+        raise
+    finally:
+        handover.close()
+    if submitted and not args.wait:
+        say_left_alone(session, run.namespace, run.id, "not waiting for the run")
+        if session.output.format != "text":
+            commands = commands_for(session, run.namespace, run.id)
+            session.output.result(RunResult(run.id, run.rayjob, run.state, "", "", 0, commands))
+        return ExitCode.OK
+    from .job_logs import follow
+
+    return follow(session, cluster, run)
+
+
+def _record(session: Session, run: RunRecord) -> Mapping[str, Any]:
+    """What is left to submit. Raises `UsageError` when nothing is."""
+    follow = paste(session, run.namespace, "job", "logs", run.id, "-f")
+    if run.final:
+        raise UsageError(f"run {run.id} is over ({run.description})", follow.removesuffix(" -f"))
+    text = annotations_of(run.rayjob).get(SUBMISSION)
+    if not text:
+        raise UsageError(f"run {run.id} has nothing to upload: KubeRay submits it by itself", follow)
+    if (run.rayjob.get("spec") or {}).get("jobId"):
+        raise UsageError(f"run {run.id} is submitted already ({run.description})", follow)
+    record: Mapping[str, Any] = json.loads(text)
+    return record
+
+
+def _guard(args: argparse.Namespace, session: Session, run: RunRecord) -> None:
+    owner = ownership(run.rayjob, session.user)
+    if not owner.mine and not args.force:
+        raise UsageError(
+            f'RayJob "{run.name}" belongs to {owner.words} (you are "{session.user.name}")',
+            paste(session, run.namespace, "job", "resume", run.id, "--force"),
+        )
+
+
+def _handover(
+    args: argparse.Namespace, session: Session, cluster: Any, run: RunRecord, record: Mapping[str, Any]
+) -> Handover:
+    from ..api import RunInfo
+    from .uploading import code_source, prepare, request
+
+    line = str(record["line"])
+    script = decode(line) or _mounted(cluster, run)
+    source = code_source(session, str(record["codeSource"]))
+    asked = request(session, args.repo_root, record.get("uploadPaths"), embedded(script, "recipe.yaml"))
+    prepared = prepare(session, source, asked)
+    info = RunInfo(run.id, session.clock(), session.user)
+    entrypoint = embedded(script, "entrypoint.sh").rstrip("\n")
+    return Handover(session, cluster, run.namespace, info, line, entrypoint, source, prepared)
+
+
+def _mounted(cluster: Any, run: RunRecord) -> str:
+    """The script of a run whose line was too long, from the ConfigMap that its head mounts."""
+    from ..manifests.names import LABEL_MAX, cut
+
+    name = cut(f"nrl-launch-{run.name}", LABEL_MAX)
+    live = cluster.get("v1", "ConfigMap", name, run.namespace)
+    if live is None:
+        raise UsageError(
+            f"configmap/{name}, which holds what run {run.id} executes, is gone", "stop the run, and start it anew"
+        )
+    return gzip.decompress(base64.b64decode(live["binaryData"][MOUNTED_SCRIPT])).decode()
