@@ -26,8 +26,8 @@ BUILTINS: Mapping[str, str] = {
     for name in (
         "profiles_builtin", "scheduler_default", "scheduler_kai", "scheduler_kueue", "dra_computedomain", "dra_roce",
         "section_placement", "section_networking", "section_workspace", "section_hf_cache", "section_checkpoints",
-        "section_resources", "section_secrets", "code_image", "code_lustre", "submitter_rayjob", "policy_nemorl",
-        "planned_names",
+        "section_resources", "section_secrets", "code_image", "code_lustre", "submitter_rayjob",
+        "submitter_local", "policy_nemorl", "planned_names",
     )
 }  # fmt: skip
 

@@ -30,12 +30,6 @@ class ExecSubmitter(Submitter):
     available = False
 
 
-class LocalSubmitter(Submitter):
-    name = "local"
-    summary = "a Ray on this machine"
-    available = False
-
-
 @hookimpl
 def nrl_code_sources() -> Iterator[CodeSource]:
     yield UploadCode()
@@ -45,4 +39,3 @@ def nrl_code_sources() -> Iterator[CodeSource]:
 def nrl_submitters() -> Iterator[Submitter]:
     yield PortForwardSubmitter()
     yield ExecSubmitter()
-    yield LocalSubmitter()

@@ -34,6 +34,10 @@ def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
     mode.add_argument(
         "--raycluster", dest="mode", action="store_const", const="raycluster", help="long-lived Ray clusters"
     )
+    parser.add_argument("--local", action="store_true", help="on this machine, no Kubernetes (also: profile: local)")
+    parser.add_argument(
+        "--repo-root", metavar="DIR", help="the checkout on this machine (default: the current directory)"
+    )
 
 
 def add_launch_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,26 +70,34 @@ def load_plan(
     run: RunInfo | None = None,
     context_namespace: str | None = None,
     prog: str = f"{PROG} check",
+    config: Config | None = None,
 ) -> tuple[Config, Plan]:
-    """Load the files and build the Plan; `facts` default to the documented newest.
+    """Load the files, unless `config` is what they hold, and build the Plan; `facts` default to the documented newest.
 
     Raises `UsageError` and `ConfigError`; the latter with every problem found, those that plugins found included.
     """
-    from .. import config as configs
     from .. import plan as plans
     from ..facts import OFFLINE
+
+    options = plan_options(args, session, context_namespace)
+    config = config or load_config(args, session, prog)
+    plan = plans.build(config, run or session.new_run(CHECK_RUN_ID), facts or OFFLINE, options, session.manager)
+    return config, plan
+
+
+def load_config(args: argparse.Namespace, session: Session, prog: str) -> Config:
+    """What recipe, infra file and overrides say. Raises `UsageError` and `ConfigError`."""
+    from .. import config as configs
 
     recipe, overrides = recipe_and_overrides(args.words, prog)
     if recipe is None:
         raise UsageError("RECIPE is missing", f"{prog} recipe.yaml --infra infra.yaml")
-    options = plan_options(args, session, context_namespace)
     config = configs.load(recipe, args.infra, overrides, env=session.env, cwd=session.cwd)
     if not config.infra and not config.infra_path:
         raise UsageError(
             "there is no infra file, and the recipe holds no `infra:`", f"{prog} {recipe} --infra infra.yaml"
         )
-    plan = plans.build(config, run or session.new_run(CHECK_RUN_ID), facts or OFFLINE, options, session.manager)
-    return config, plan
+    return config
 
 
 def plan_options(args: argparse.Namespace, session: Session, context_namespace: str | None = None) -> Options:
@@ -103,6 +115,8 @@ def plan_options(args: argparse.Namespace, session: Session, context_namespace: 
                 )
     return Options(
         mode=flag("mode"),
+        local=bool(flag("local")),
+        repo_root=_repo_root(flag("repo_root"), session),
         run_mode=flag("run_mode"),
         submitter=flag("submitter"),
         code_source=flag("code_source"),
@@ -116,6 +130,14 @@ def plan_options(args: argparse.Namespace, session: Session, context_namespace: 
         context_namespace=context_namespace,
         manifests_only=bool(flag("manifests_only")),
     )
+
+
+def _repo_root(written: str | None, session: Session) -> str:
+    """The absolute directory of the checkout. Raises `UsageError` for one that is not there."""
+    root = session.cwd / (written or ".")
+    if not root.is_dir():
+        raise UsageError(f'--repo-root "{written}" is no directory')
+    return str(root.resolve())
 
 
 def refuse(problems: Iterable[Problem]) -> None:
