@@ -54,6 +54,11 @@ def status_of(rayjob: Mapping[str, Any]) -> Mapping[str, Any]:
     return rayjob.get("status") or {}
 
 
+def message_of(status: Mapping[str, Any]) -> str:
+    """KubeRay's message without the log lines that Ray appends to it, which begin with the encoded entrypoint."""
+    return str(status.get("message") or "").partition(", last available logs")[0].strip()
+
+
 def outcome(status: Mapping[str, Any]) -> Outcome | None:
     """The end that a RayJob's `status` describes, or None while it is not over.
 
@@ -63,7 +68,7 @@ def outcome(status: Mapping[str, Any]) -> Outcome | None:
     """
     deployment = str(status.get("jobDeploymentStatus") or "")
     job = str(status.get("jobStatus") or "")
-    reason, message = str(status.get("reason") or ""), str(status.get("message") or "")
+    reason, message = str(status.get("reason") or ""), message_of(status)
     if deployment == "Complete":
         code = {SUCCEEDED: ExitCode.OK, STOPPED: ExitCode.STOPPED}.get(job, ExitCode.FAILED)
         return Outcome(job or "UNKNOWN", code, "" if job == SUCCEEDED else reason, message)

@@ -20,9 +20,6 @@ from cluster.packages import kubectl
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 
-#: To build the checkout itself without asking an index.
-BUILD = ("setuptools>=77", "wheel")
-
 QUIET = ("--quiet", "--disable-pip-version-check", "--root-user-action=ignore")
 
 
@@ -46,7 +43,7 @@ def _key(*parts: str) -> str:
 
 def dependencies() -> Path:
     """The shared environment's directory; its name says what is in it."""
-    return cache() / f"venv-{_key(*requirements(), *BUILD)}"
+    return cache() / f"venv-{_key(*requirements())}"
 
 
 def of_checkout() -> Path:
@@ -73,7 +70,7 @@ def make() -> None:
     shared, own = dependencies(), of_checkout()
     if not (shared / "complete").exists():
         python = _new(shared)
-        _run(python, "-m", "pip", "install", *QUIET, *BUILD, *requirements())
+        _run(python, "-m", "pip", "install", *QUIET, *requirements())
         (shared / "complete").touch()
     complete, wanted = own / "complete", (CHECKOUT / "setup.cfg").read_text()
     if complete.exists() and complete.read_text() == wanted:

@@ -53,7 +53,7 @@ def paste(session: Session, namespace: str, *words: str) -> str:
     if session.context:
         flags += ["--context", session.context]
     if session.kubeconfig:
-        flags += ["--kubeconfig", session.kubeconfig]
+        flags += ["--kubeconfig", str(session.cwd / session.kubeconfig)]
     return shlex.join(["kubectl", "nrl", *words, *flags])
 
 

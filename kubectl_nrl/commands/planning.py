@@ -88,11 +88,16 @@ def load_plan(
 def load_config(args: argparse.Namespace, session: Session, prog: str) -> Config:
     """What recipe, infra file and overrides say. Raises `UsageError` and `ConfigError`."""
     from .. import config as configs
+    from .. import plan as plans
 
     recipe, overrides = recipe_and_overrides(args.words, prog)
     if recipe is None:
         raise UsageError("RECIPE is missing", f"{prog} recipe.yaml --infra infra.yaml")
-    config = configs.load(recipe, args.infra, overrides, env=session.env, cwd=session.cwd)
+    try:
+        config = configs.load(recipe, args.infra, overrides, env=session.env, cwd=session.cwd)
+    except configs.UnsoundConfig as unsound:
+        options = plan_options(args, session)
+        raise plans.every_problem(unsound, unsound.config, options, session.manager) from None
     if not config.infra and not config.infra_path:
         raise UsageError(
             "there is no infra file, and the recipe holds no `infra:`", f"{prog} {recipe} --infra infra.yaml"

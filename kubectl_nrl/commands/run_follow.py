@@ -58,6 +58,7 @@ class Attending:
         self._session, self._cluster, self._plan, self._event = session, cluster, plan, event
         self._created = rayjob
         self._wandb = ""
+        self._outcome: Outcome | None = None
         meta = rayjob["metadata"]
         kept = plan.lifetime.head_kept or plan.lifetime.form == "keep" or bool(plan.lifetime.workers_after)
         self._rest = REST_KEPT if kept else REST_GOING
@@ -80,16 +81,20 @@ class Attending:
             if end.how == "final" and end.outcome is not None:
                 return self._finish(end.outcome)
             return self._not_the_end(end)
-        except KeyboardInterrupt:
-            self._log.stop()
-            say_left_alone(self._session, self._plan.namespace, self._plan.run.id, "interrupted; the run goes on")
+        except (KeyboardInterrupt, BrokenPipeError) as error:
+            interrupted = isinstance(error, KeyboardInterrupt)
+            why = "interrupted" if interrupted else "nobody reads the output any more"
+            how = f"the run is over ({self._outcome.words})" if self._outcome else "the run goes on"
+            say_left_alone(self._session, self._plan.namespace, self._plan.run.id, f"{why}; {how}")
+            if not interrupted:
+                raise
             return ExitCode.INTERRUPTED
         finally:
             self._log.stop()
             self._follow.close()
 
     def _finish(self, outcome: Outcome) -> int:
-        output = self._session.output
+        output, self._outcome = self._session.output, outcome
         self._log.finish(self._rest)
         self._event({"event": "final", "state": outcome.state, "reason": outcome.reason})
         end = self._log.join(RESULT_WITHIN)

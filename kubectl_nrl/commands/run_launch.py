@@ -76,18 +76,19 @@ def launch(args: argparse.Namespace, session: Session, cluster: Any, config: Con
     created = Created()
     try:
         up(plan, cluster, created, say=output.progress, warn=output.warn, event=event)
+        assert created.workload is not None
+        output.progress(f'rayjob/{name} created in namespace "{plan.namespace}", run {plan.run.id}')
+        event({"event": "submitted"})
+        if not plan.wait:
+            return _leave(session, plan, created.workload)
+        from .run_follow import Attending
+
+        attending = Attending(session, cluster, plan, created.workload, event)
     except KeyboardInterrupt:
         if created.workload is not None:
-            say_left_alone(session, plan.namespace, plan.run.id)
+            say_left_alone(session, plan.namespace, plan.run.id, "interrupted; the run goes on")
         raise
-    assert created.workload is not None
-    output.progress(f'rayjob/{name} created in namespace "{plan.namespace}", run {plan.run.id}')
-    event({"event": "submitted"})
-    if not plan.wait:
-        return _leave(session, plan, created.workload)
-    from .run_follow import Attending
-
-    return Attending(session, cluster, plan, created.workload, event).to_the_end(args.timeout)
+    return attending.to_the_end(args.timeout)
 
 
 def commands_for(session: Session, namespace: str, run_id: str) -> dict[str, str]:

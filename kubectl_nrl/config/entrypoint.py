@@ -19,7 +19,10 @@ from .shell_words import Command, Quote, Word, commands
 #: What a command reads instead of its recipe's path; exported by the launch script.
 RECIPE_VARIABLE = "NRL_RECIPE"
 
-_OVERRIDE = re.compile(r"(?:\+\+?|~)?[A-Za-z_][\w-]*(?:\.[\w-]+)*=", re.ASCII)
+#: `a.b=1`, `+a=1`, `++a=1`, `~a=1`, and `~a.b` with at least one dot (`~name` is somebody's home directory).
+_OVERRIDE = re.compile(r"(?:\+\+?|~)?[A-Za-z_][\w-]*(?:\.[\w-]+)*=|~[A-Za-z_][\w-]*(?:\.[\w-]+)+\Z", re.ASCII)
+#: The start of a word whose key is written out and whose value a shell makes: `a.b=$X`, `"a=$(cmd)"`.
+_MADE = re.compile(r"[\"']?(?P<key>(?:\+\+?)?[A-Za-z_][\w-]*(?:\.[\w-]+)*=)", re.ASCII)
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=", re.ASCII)
 _FLAG = "--config"
 
@@ -29,7 +32,7 @@ class ConfigCommand:
     """A simple command that holds `--config`.
 
     `config` is the literal path (None where a shell makes it), `config_word` the word it stands in, `joined` whether that is
-    `--config=PATH`; `overrides` are its literal `key=value` words.
+    `--config=PATH`; `overrides` are its literal `key=value` words, `made` the words that only a shell knows.
     """
 
     config: str | None
@@ -37,6 +40,7 @@ class ConfigCommand:
     joined: bool
     overrides: tuple[Word, ...]
     quote: Quote
+    made: tuple[Word, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,8 @@ def _of_command(command: Command) -> list[ConfigCommand]:
     overrides = tuple(
         word for word in _arguments(words) if _is_override(word, {item.config_word.start for item in found})
     )
-    found[0] = ConfigCommand(first.config, first.config_word, first.joined, overrides, first.quote)
+    made = tuple(word for word in _arguments(words) if word.value is None)
+    found[0] = ConfigCommand(first.config, first.config_word, first.joined, overrides, first.quote, made)
     return found
 
 
@@ -114,6 +119,8 @@ def rewrite(text: str, *, recipe_source: str, overrides: Sequence[str]) -> Rewri
         edits.extend(_config_edit(command, recipe_source, notes))
         for word in command.overrides:
             edits.extend(_word_edit(word, command.quote, overrides, notes))
+        for word in command.made:
+            edits.extend(_made_edit(word, text[word.start : word.end], command.quote, overrides, notes))
     for start, end, new in sorted(edits, reverse=True):
         text = text[:start] + new + text[end:]
     return Rewritten(text, tuple(dict.fromkeys(notes)), tuple(words), bool(found) or RECIPE_VARIABLE in text)
@@ -162,6 +169,31 @@ def _word_edit(word: Word, quote: Quote, overrides: Sequence[str], notes: list[P
         Problem(f"the entrypoint's word {shown(word.value)} gives way to the command line: {said}", None, "", "note")
     )
     return [(word.start, word.end, quote(new))]
+
+
+def _made_edit(
+    word: Word, written: str, quote: Quote, overrides: Sequence[str], notes: list[Problem]
+) -> list[tuple[int, int, str]]:
+    """As `_word_edit` for a word whose value a shell makes: it gives way whole; where it sets more, a warning says so."""
+    match = _MADE.match(written)
+    key = key_of(match["key"]) if match else ""
+    rivals = [text for text in overrides if key and (_covers(key_of(text), key) or _covers(key, key_of(text)))]
+    if not rivals:
+        return []
+    last = rivals[-1]
+    if not _covers(key_of(last), key):
+        said = f"the entrypoint's word {shown(written)} sets all of {key}, after the command line's {shown(last)}"
+        notes.append(Problem(said, None, "take the word out of the entrypoint", "warning"))
+        return []
+    new = "" if last.startswith("~") else shlex.quote(_again(last))
+    said = f"the entrypoint's word {shown(written)} gives way to the command line: {shown(last) if new else 'it is deleted'}"
+    notes.append(Problem(said, None, "", "note"))
+    return [(word.start, word.end, quote(new))]
+
+
+def gives_way(word: str, overrides: Sequence[str]) -> bool:
+    """Whether one of the command line's overrides replaces a literal word of the entrypoint altogether."""
+    return any(_covers(key_of(text), key_of(word)) for text in overrides)
 
 
 def _covers(above: str, below: str) -> bool:

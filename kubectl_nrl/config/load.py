@@ -17,7 +17,7 @@ from . import credentials, overrides
 from .applying import apply
 from .bounds import Unresolved
 from .compose import Composer
-from .entrypoint import rewrite
+from .entrypoint import gives_way, rewrite
 from .infra_values import MAX_PROBLEMS, InfraValues, locate
 from .interpolation import Resolver
 from .merge import lay_file
@@ -162,7 +162,10 @@ class _Loading:
         assert entry is not None
         severity = "error" if self._recipe_source(infra) == "inline" else "warning"
         found: list[Problem] = []
+        typed = [override.text for override in then]
         for word in words:
+            if gives_way(word, typed):
+                continue  # it is replaced on the pod as well
             place = locate(entry, word, 0, self.files.texts)
             for override in overrides.parse((word,), found, place):
                 try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .build import build, preflight
+from .build import build, every_problem, preflight
 from .choices import is_local
 from .model import (
     WORKLOAD_WAVE,
@@ -19,5 +19,5 @@ from .model import (
 
 __all__ = [
     "WORKLOAD_WAVE", "Daemon", "GroupPlan", "HealthCheck", "Launch", "Lifetime", "Options", "Plan", "PlannedObject", "RolePlan",
-    "build", "is_local", "preflight",
+    "build", "every_problem", "is_local", "preflight",
 ]  # fmt: skip

@@ -53,6 +53,15 @@ def build(config: Config, run: RunInfo, facts: ClusterFacts, options: Options, p
     return plan
 
 
+def every_problem(unsound: ConfigError, config: Config, options: Options, providers: Manager) -> ConfigError:
+    """What is wrong with a configuration that cannot be planned: its own problems, and those of its infra file's shape."""
+    shape = judge.written(as_planned(config, options), providers)
+    lines = {(p.origin.file, p.origin.line) for p in unsound.problems if p.origin}
+    return ConfigError(
+        [*unsound.problems, *(p for p in shape if not p.origin or (p.origin.file, p.origin.line) not in lines)]
+    )
+
+
 def preflight(config: Config, plan: Plan, options: Options, providers: Manager, cluster: ClusterReader) -> list[Check]:
     """What every provider of the Plan, and every `nrl_preflight` hook, has to say of the live cluster."""
     planner = _Planner(config, plan.run, plan.facts, options, providers, [])

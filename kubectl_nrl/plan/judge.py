@@ -18,9 +18,17 @@ if TYPE_CHECKING:
     from ..manager import Manager
 
 
+#: Submitters that a life cycle brings with it; `submit.submitter` chooses among the others.
+LIFE_CYCLE_SUBMITTERS = ("rayjob", "local")
+
+
 def written(config: Config, manager: Manager) -> list[Problem]:
     """What is wrong with the infra file's keys, and with the specs written in it."""
-    problems = list(check_infra(config, manager.fragments()))
+    choices = {
+        "launch.codeSource": list(manager.providers("code_sources")),
+        "submit.submitter": [name for name in manager.providers("submitters") if name not in LIFE_CYCLE_SUBMITTERS],
+    }
+    problems = list(check_infra(config, manager.fragments(), choices=choices))
     for role, section in _mappings(config.infra.get("kuberay")):
         problems += _spec("RayCluster", config, ("kuberay", role, "spec"), section)
         problems += _left_to_webhooks(config, role, section.get("spec"))

@@ -23,11 +23,11 @@ def choose_profile(config: Config, manager: Manager, problems: list[Problem]) ->
     if not isinstance(name, str):
         raise ConfigError([Problem(f"profile is {name!r}, must be a name or a path", where)])
     if "/" in name or name.endswith((".yaml", ".yml")):
-        return _from_file(name, config, problems)
+        return _from_file(name, config, manager, problems)
     return cast(Profile, manager.choose("profiles", name, origin=where))
 
 
-def _from_file(name: str, config: Config, problems: list[Problem]) -> Profile:
+def _from_file(name: str, config: Config, manager: Manager, problems: list[Problem]) -> Profile:
     """A profile file; its path counts from the file that names it, as `defaults:` do."""
     from ..config import load_yaml
     from ..schema import check_profile
@@ -41,5 +41,5 @@ def _from_file(name: str, config: Config, problems: list[Problem]) -> Profile:
             [Problem(f"profile file {shown} does not exist", where, hint="a registered profile has no / and no .yaml")]
         )
     data, origins = load_yaml(path)
-    problems += check_profile(data, origins.get)
+    problems += check_profile(data, origins.get, manager.fragments())
     return Profile(data if isinstance(data, dict) else {}, source=str(path))

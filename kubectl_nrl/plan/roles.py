@@ -134,6 +134,9 @@ def add_user_spec(draft: RoleDraft, config: Config) -> None:
         layered = draft.groups.get(str(group.get("groupName")))
         if layered is not None:
             layered.merge(group, Rank.USER, _label(config, (*base, "workerGroupSpecs", index)))
+            counts = _counts(group, draft.role.groups[index].replicas)
+            removed = {key: count for key, count in counts.items() if key not in layered.value}
+            layered.merge(removed, Rank.USER, "built-in")
 
 
 def _label(config: Config, base: FieldPath) -> Callable[[FieldPath], str]:
@@ -172,7 +175,7 @@ def _written_groups(
     asked = _whole((((config.infra.get("resources") or {}).get(role) or {}).get("worker") or {}).get("gpu"))
     groups = []
     for group in spec.get("workerGroupSpecs") or []:
-        replicas = group.get("replicas", group.get("minReplicas", 1))
+        replicas = next((n for n in (group.get("replicas"), group.get("minReplicas")) if n is not None), 1)
         groups.append(Group(str(group.get("groupName")), int(replicas), gpus_of(group, gpu) or asked, size, group))
     return groups
 

@@ -28,6 +28,8 @@ _USER_SCHEMAS = {
     "Deployment": _KUBERNETES + "DeploymentSpec",
     "PodTemplate": "objects/pod-1.34.json#/$defs/PodTemplateSpec",
 }
+#: What a spec may leave out because planning fills it in: a Deployment's selector, with the labels it selects.
+_ADDED_LATER: dict[str, Path] = {"Deployment": ("selector",)}
 _OBJECT_SCHEMAS = {
     ("ray.io/v1", "RayJob"): _KUBERAY + "RayJob",
     ("ray.io/v1", "RayCluster"): _KUBERAY + "RayCluster",
@@ -50,7 +52,8 @@ def check_user_spec(
     `volumes` are names of volumes that are added to the pods later.
     """
     found = faults({"$ref": _USER_SCHEMAS[kind]}, value, prefix=prefix, lenient=_env_scalars)
-    return to_problems([*found, *_user_rules(kind, value, volumes)], origin_of, prefix)
+    written = [fault for fault in found if not (fault.missing and fault.path == _ADDED_LATER.get(kind))]
+    return to_problems([*written, *_user_rules(kind, value, volumes)], origin_of, prefix)
 
 
 def check_object(manifest: Any, origin_of: OriginOf = lambda path: None) -> list[Problem]:

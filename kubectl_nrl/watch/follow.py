@@ -12,11 +12,12 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from typing import Any, Literal
 
 from ..errors import ClusterError
 from ..labels import RAY_CLUSTER
-from ..rayjob_state import Outcome, describe, outcome, status_of
+from ..rayjob_state import Outcome, describe, message_of, outcome, status_of
 from .driver_log import DriverLog, Source
 from .pods import being_deleted, causes, is_worker, readiness
 
@@ -198,7 +199,7 @@ class Follow:
         told = (
             status.get("jobDeploymentStatus") in ("Initializing", "Running", "Waiting") or outcome(status) is not None
         )
-        message = "" if told else str(status.get("message") or "")
+        message = "" if told else message_of(status)
         self._say(state + (f" ({' '.join(message.split())})" if message else ""))
         self._event(
             {
@@ -240,7 +241,7 @@ class Follow:
         """Say what changed about the pods, until the run is over: how pods end is no news."""
         if self._end is not None:
             return
-        found = causes(self.pods.values())
+        found = causes(self.pods.values(), datetime.now(timezone.utc))
         for key in found.keys() - self._said_causes:
             self._say(found[key])
             self._event({"event": "cause", "message": found[key]})
@@ -259,6 +260,7 @@ class Follow:
         elif now >= self._reread_at:
             self._reread_at = now + REREAD
             self._reread()
+            self._tell_pods()  # some causes are a matter of time, not of change
         self._consider_driver(now)
 
     def _reread(self) -> None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 
 #: Ray's first words in a driver's log (ray/dashboard/modules/job/job_supervisor.py), followed by the whole entrypoint.
-_ECHO = re.compile(rb"(Running entrypoint for job [^\n]*?: )(?:sh -c ')?: nrl [^\n]*")
+_ECHO = re.compile(rb"(Running entrypoint for job [^\n]*?: )(?:sh -c ['\"])?: nrl [^\n]*")
 #: The echo stands among the first lines, after those of the runtime environment's set-up; then nothing is held back
 #: any more.
 _PRELUDE_LINES = 200

@@ -9,14 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from ..labels import RAY_GROUP, RAY_NODE_TYPE, labels_of
+from ..rayjob_state import parse_time
 
 Pod = Mapping[str, Any]
 
 #: Waiting reasons of a container that is simply on its way.
 _ON_ITS_WAY = frozenset({"ContainerCreating", "PodInitializing"})
+#: Seconds that a container may run without being ready before that is a cause: Ray's dashboard needs some of them.
+NOT_READY = 90.0
 #: kubelet alternates between these two for one and the same image that it cannot get.
 _IMAGE = frozenset({"ErrImagePull", "ImagePullBackOff"})
 
@@ -94,8 +98,18 @@ def _terminated(container: Mapping[str, Any]) -> Cause | None:
     return Cause(reason, text, (reason, text))
 
 
-def cause_of(pod: Pod) -> Cause | None:
-    """Why this pod is not ready; None when it is ready, ends, or is simply on its way."""
+def _not_ready(container: Mapping[str, Any], now: datetime | None) -> Cause | None:
+    """A container that runs and stays unready: its probe says so in events only."""
+    running = (container.get("state") or {}).get("running") or {}
+    started = parse_time(running.get("startedAt"))
+    if now is None or started is None or container.get("ready") or (now - started).total_seconds() < NOT_READY:
+        return None
+    text = f"container {container.get('name')} has run for over {NOT_READY:.0f} s and fails its readiness probe"
+    return Cause("NotReady", text, ("NotReady", str(container.get("name"))))
+
+
+def cause_of(pod: Pod, now: datetime | None = None) -> Cause | None:
+    """Why this pod is not ready; None when it is ready, ends, or is simply on its way (judged at `now` where given)."""
     status = pod.get("status") or {}
     if being_deleted(pod) or is_ready(pod) or status.get("phase") == "Succeeded":
         return None
@@ -111,6 +125,10 @@ def cause_of(pod: Pod) -> Cause | None:
             message = _one_line(condition.get("message"))
             reason = str(condition.get("reason") or "Unschedulable")
             return Cause(reason, message, (reason, message))
+    for container in status.get("containerStatuses") or ():
+        cause = _not_ready(container, now)
+        if cause:
+            return cause
     return None
 
 
@@ -119,7 +137,7 @@ def _one_line(text: Any) -> str:
     return words if len(words) <= 300 else words[:297] + "..."
 
 
-def causes(pods: Iterable[Pod]) -> dict[tuple[str, str, str], str]:
+def causes(pods: Iterable[Pod], now: datetime | None = None) -> dict[tuple[str, str, str], str]:
     """Lines such as `4/4 workers of gpu: ImagePullBackOff, image "x:typo" not found`, by what makes a line the same."""
     totals: dict[str, int] = {}
     groups: dict[tuple[str, str, str], list[Cause]] = {}
@@ -128,7 +146,7 @@ def causes(pods: Iterable[Pod]) -> dict[tuple[str, str, str], str]:
             continue
         role = role_of(pod)
         totals[role] = totals.get(role, 0) + 1
-        cause = cause_of(pod)
+        cause = cause_of(pod, now)
         if cause:
             groups.setdefault((role, *cause.key), []).append(cause)
     lines = {}

@@ -8,7 +8,7 @@ import shlex
 import sys
 from collections.abc import Callable
 
-from . import containers, images, kuberay, kuberay_pod, lifecycle, machine, processes
+from . import containers, images, lifecycle, machine, processes
 from .cache import say
 from .errors import CannotRunHere, ClusterError
 from .state import DEPTHS, State, state_for
@@ -90,17 +90,7 @@ def image(args: argparse.Namespace) -> int:
 
 def kuberay_(args: argparse.Namespace) -> int:
     """Stop or start the KubeRay operator alone; `pod` runs it in a pod, as users have it."""
-    state = state_for(args.depth or "node", args.state)
-    if not processes.running(state, "apiserver"):
-        raise ClusterError(f"the {state.depth} depth is not up; start it with: tests/cluster/up --depth {state.depth}")
-    if args.action == "pod" and state.depth != "node":
-        raise ClusterError("pods run at node depth only")
-    kuberay.down(state)
-    kuberay_pod.down(state)
-    if args.action == "start":
-        kuberay.up(state)
-    if args.action == "pod":
-        kuberay_pod.up(state)
+    lifecycle.operator(state_for(args.depth or "node", args.state), args.action)
     return 0
 
 

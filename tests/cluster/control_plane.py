@@ -9,10 +9,9 @@ from __future__ import annotations
 import ssl
 import urllib.error
 import urllib.request
-from pathlib import Path
 
 from . import certificates, go_builds, packages, processes, versions
-from .errors import ClusterError, checked
+from .errors import checked
 from .state import State
 
 SERVICE_RANGE = "10.96.0.0/16"
@@ -37,40 +36,28 @@ def server_url(state: State) -> str:
 
 def up(state: State) -> None:
     """Start what is not running, wait until the API server is ready and service accounts are made."""
-    packages.ensure_debian(versions.API_PACKAGES)
-    _etcd(state)
-    _apiserver(state)
-    certificates.kubeconfig(state, "admin", "system:masters", server_url=server_url(state))
-    processes.wait_until(state, "apiserver", lambda: _ready(state))
+    serve(state)
     _controller_manager(
         state
     )  # not before: until the API server has made its roles, the others are refused and give up
     if state.depth != "api":
         _scheduler(state)
-    processes.wait_until(
-        state, "controller-manager", lambda: _get(state, "/api/v1/namespaces/default/serviceaccounts/default")
-    )
+    service_account = "/api/v1/namespaces/default/serviceaccounts/default"
+    processes.wait_until(state, "controller-manager", lambda: _get(state, service_account))
+
+
+def serve(state: State) -> None:
+    """Start etcd and the API server and wait until it is ready."""
+    packages.ensure_debian(versions.API_PACKAGES)
+    _etcd(state)
+    _apiserver(state)
+    certificates.kubeconfig(state, "admin", "system:masters", server_url=server_url(state))
+    processes.wait_until(state, "apiserver", lambda: _get(state, "/readyz"))
 
 
 def kubectl(state: State, *args: str, stdin: str | None = None) -> str:
     """Run kubectl as the administrator and return its stdout; raises ClusterError when it fails."""
     return checked([packages.kubectl(), f"--kubeconfig={state.kubeconfig}", *args], stdin=stdin)
-
-
-def create_missing(state: State, *directories: Path) -> None:
-    """Create the CRDs in those directories that are not served yet, and wait until each is.
-
-    `kubectl create`, never `apply`: KubeRay's CRDs are larger than the annotation in which apply keeps them.
-    """
-    present = set(kubectl(state, "get", "crds", "-o", "name").split())
-    wanted = [path for directory in directories for path in sorted(directory.glob("*.yaml"))]
-    absent = [
-        path for path in wanted if f"customresourcedefinition.apiextensions.k8s.io/{_crd_name(path)}" not in present
-    ]
-    if absent:
-        kubectl(state, "create", *(f"--filename={path}" for path in absent))
-    crds = [f"crd/{_crd_name(path)}" for path in wanted]
-    kubectl(state, "wait", "--for=condition=Established", "--timeout=60s", *crds)
 
 
 def _etcd(state: State) -> None:
@@ -157,10 +144,6 @@ def _scheduler(state: State) -> None:
     processes.start(state, "scheduler", argv)
 
 
-def _ready(state: State) -> bool:
-    return _get(state, "/readyz")
-
-
 def _get(state: State, path: str) -> bool:
     """Tell whether the administrator gets an answer below 400 (kubectl would cost 60 ms a try)."""
     context = ssl.create_default_context(cafile=str(certificates.authority(state)))
@@ -170,12 +153,3 @@ def _get(state: State, path: str) -> bool:
             return bool(answer.status < 400)
     except (urllib.error.URLError, OSError):
         return False
-
-
-def _crd_name(path: Path) -> str:
-    """Return `plural.group` of a CRD file, which is also its metadata.name."""
-    lines = path.read_text().splitlines()
-    for line in lines[lines.index("metadata:") :]:
-        if line.startswith("  name: "):
-            return line.split()[1]
-    raise ClusterError(f"{path} has no metadata.name")

@@ -31,6 +31,7 @@ def checked(
     except OSError as err:
         raise ClusterError(f"{words[0]} cannot be started: {err}") from err
     if done.returncode:
-        tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-25:])
+        lines = (done.stdout + done.stderr).strip().splitlines()
+        tail = "\n".join(line[:500] for line in lines[-25:])
         raise ClusterError(f"`{' '.join(words)}` ended with {done.returncode}:\n{tail}")
     return done.stdout

@@ -20,10 +20,9 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
-from . import certificates, packages
-from .errors import ClusterError, checked
+from . import certificates
+from .fault_upstream import Upstream
 from .faults import Faults, Rule
 from .http_framing import PIECE, Head, body, has_body, read_head
 from .state import State, free_port
@@ -51,7 +50,7 @@ class FaultProxy(Faults):
     def __init__(self, kubeconfig: str | Path) -> None:
         super().__init__()
         self._directory = Path(tempfile.mkdtemp(prefix="fault-proxy-"))
-        self._upstream = _Upstream(Path(kubeconfig), self._directory)
+        self._upstream = Upstream(Path(kubeconfig), self._directory)
         self._port = free_port(set())
         state = State(self._directory, "proxy")
         self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -149,32 +148,6 @@ class FaultProxy(Faults):
 
     def _call(self, work: Coroutine[Any, Any, _T]) -> _T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
-
-
-class _Upstream:
-    """The API server behind the proxy, and the credentials of the kubeconfig that leads to it."""
-
-    def __init__(self, kubeconfig: Path, directory: Path) -> None:
-        view = [packages.kubectl(), f"--kubeconfig={kubeconfig}", "config", "view"]
-        config = json.loads(checked([*view, "--raw", "--flatten", "--minify", "--output=json"]))
-        cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
-        url = urlsplit(cluster["server"])
-        self.host, self.port = url.hostname or "", url.port or 443
-        self.namespace = config["contexts"][0]["context"].get("namespace", "default")
-        self.token = user.get("token", "")
-        ca = base64.b64decode(cluster["certificate-authority-data"]).decode()
-        self._anonymous, self._identified = (ssl.create_default_context(cadata=ca) for _ in range(2))
-        if "client-certificate-data" in user:
-            for name in ("certificate", "key"):
-                (directory / name).write_bytes(base64.b64decode(user[f"client-{name}-data"]))
-            self._identified.load_cert_chain(directory / "certificate", directory / "key")
-        elif not self.token:
-            raise ClusterError(f"{kubeconfig} has neither a client certificate nor a token; the fault proxy needs one")
-
-    async def connect(self, identified: bool) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Connect, with the kubeconfig's certificate or without (a client's own token would not count beside it)."""
-        context = self._identified if identified else self._anonymous
-        return await asyncio.open_connection(self.host, self.port, ssl=context, limit=4 * 1024 * 1024)
 
 
 class _Passing:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from . import images, kuberay, lifecycle, packages
+from . import images, lifecycle, packages
 from .errors import checked
 from .state import CHECKOUT, State, state_for
 
@@ -79,11 +79,11 @@ class Cluster:
         """Stop the KubeRay operator for the time of a `with`; skips on a cluster that is not ours to disturb."""
         if self.state is None:
             pytest.skip("stops the KubeRay operator, which is only done to the test cluster: tests/cluster/up")
-        kuberay.down(self.state)
+        lifecycle.operator(self.state, "stop")
         try:
             yield
         finally:
-            kuberay.up(self.state)
+            lifecycle.operator(self.state, "start")
 
     def close(self) -> None:
         """Delete the namespaces that were made here and not deleted."""

@@ -102,6 +102,8 @@ def ray_image() -> Image:
             "PYTHONPATH=/opt/ray",
             "LANG=C.UTF-8",
             "RAY_USAGE_STATS_ENABLED=0",  # nothing here may ask for an address outside this machine
+            # on a busy machine a module takes longer than the 30 s after which Ray gives its dashboard up for good
+            "RAY_DASHBOARD_SUBPROCESS_MODULE_WAIT_READY_TIMEOUT=300",
         ),
         command=("bash",),
         workdir="/root",

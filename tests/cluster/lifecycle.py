@@ -9,11 +9,11 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from . import (
     containers,
     control_plane,
+    crds,
     fake_nodes,
     go_builds,
     images,
@@ -25,10 +25,10 @@ from . import (
     processes,
 )
 from .cache import locked, say
+from .errors import ClusterError
 from .state import State
 
 _START_ORDER = ("etcd", "apiserver", "controller-manager", "scheduler", "containerd", "kubelet")  # others need these
-OUR_CRDS = Path(__file__).resolve().parent / "crds"
 
 
 def up(state: State, *, with_kuberay: bool = True) -> None:
@@ -43,8 +43,9 @@ def up(state: State, *, with_kuberay: bool = True) -> None:
             node.prepare(state)
         if state.depth == "kwok":
             fake_nodes.prepare(state)
+        crds.plant(state)
         control_plane.up(state)
-        control_plane.create_missing(state, go_builds.kuberay_crds(), OUR_CRDS)
+        crds.up(state)
         if state.depth == "kwok":
             fake_nodes.up(state)
         if state.depth == "node":
@@ -61,6 +62,21 @@ def down(state: State) -> None:
     """Stop everything and remove the state but the logs; does nothing to a cluster that is not there."""
     with locked(state.root.with_name(state.root.name + ".lock")):
         _remove(state)
+
+
+def operator(state: State, how: str) -> None:
+    """Have the KubeRay operator as a process (`start`), in a pod (`pod`) or not at all (`stop`)."""
+    with locked(state.root.with_name(state.root.name + ".lock")):
+        if not processes.running(state, "apiserver"):
+            raise ClusterError(f"the {state.depth} depth is not up; start it: tests/cluster/up --depth {state.depth}")
+        if how == "pod" and state.depth != "node":
+            raise ClusterError("pods run at node depth only")
+        kuberay.down(state)
+        kuberay_pod.down(state)
+        if how == "start":
+            kuberay.up(state)
+        elif how == "pod":
+            kuberay_pod.up(state)
 
 
 def _remove(state: State) -> None:

@@ -83,7 +83,7 @@ def start(state: State, name: str, argv: Iterable[object], env: Mapping[str, str
         old.stop()
     with open(state.dir("logs") / f"{name}.log", "ab") as log:
         child = subprocess.Popen(
-            words,
+            [*_at_usual_priority(), *words],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -102,6 +102,12 @@ def start(state: State, name: str, argv: Iterable[object], env: Mapping[str, str
     return process
 
 
+def _at_usual_priority() -> list[str]:
+    """Return words that undo the niceness of a test run: the cluster serves others as well."""
+    niceness = os.nice(0)
+    return ["nice", "-n", str(-niceness)] if niceness > 0 and os.geteuid() == 0 else []
+
+
 def stop(state: State, name: str, grace: float = 10.0) -> None:
     """Stop the process of that name if it runs, and forget it."""
     process = running(state, name)
@@ -110,7 +116,7 @@ def stop(state: State, name: str, grace: float = 10.0) -> None:
     (state.pids / f"{name}.json").unlink(missing_ok=True)
 
 
-def wait_until(state: State, name: str, ready: Callable[[], bool], timeout: float = 180.0) -> None:
+def wait_until(state: State, name: str, ready: Callable[[], bool], timeout: float = 180.0, pause: float = 0.1) -> None:
     """Wait until `ready()` is true; raises ClusterError with the log's end when the process dies or time is up."""
     deadline = time.monotonic() + timeout
     while not ready():
@@ -120,7 +126,7 @@ def wait_until(state: State, name: str, ready: Callable[[], bool], timeout: floa
             raise ClusterError(
                 f"{name} is not ready after {timeout:.0f} s; the end of its log:\n{log_tail(state, name)}"
             )
-        time.sleep(0.1)
+        time.sleep(pause)
 
 
 def log_tail(state: State, name: str, lines: int = 15) -> str:

@@ -59,3 +59,12 @@ def test_a_rayjob_runs_to_its_end(
     while kwok_cluster.kubectl("-n", kwok_namespace, "get", "pods", "-o", "name"):
         assert time.monotonic() < deadline, "pods are left"
         time.sleep(0.3)
+
+
+def test_nothing_happens_while_the_operator_is_gone(kwok_cluster: Cluster, kwok_namespace: str) -> None:
+    with kwok_cluster.without_kuberay():
+        kwok_cluster.kubectl("-n", kwok_namespace, "create", "-f", "-", stdin=json.dumps(rayjob("true")))
+        time.sleep(2)
+        job = json.loads(kwok_cluster.kubectl("-n", kwok_namespace, "get", "rayjob", "fake", "-o", "json"))
+        assert "status" not in job
+    waited(kwok_cluster, kwok_namespace, "Complete")

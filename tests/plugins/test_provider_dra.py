@@ -343,6 +343,9 @@ def test_other_claims_must_exist() -> None:
     cluster = FakeCluster([thing("ResourceClaim", "one-claim")])
     assert [check.ok for check in other_claim_checks(ctx, cluster, known)] == [True, False]
     assert cluster.asked[0] == ("resource.k8s.io/v1", "ResourceClaim", "rl")
+    older = FakeCluster()
+    list(other_claim_checks(context(infra, facts=ClusterFacts(dra_version="v1beta1")), older, known))
+    assert {api for api, _, _ in older.asked} == {"resource.k8s.io/v1beta1"}
     kinds = frozenset({"ResourceClaim", "ResourceClaimTemplate"})
     assert [check.ok for check in other_claim_checks(ctx, FakeCluster(forbidden=kinds), known)] == [None, None]
 

@@ -229,6 +229,13 @@ def test_claims_that_read_alike_are_two_volumes_with_names_that_kubernetes_takes
     assert len(names) == 7
 
 
+@pytest.mark.parametrize(("length", "plain"), [(1, True), (55, True), (56, False)])
+def test_a_volume_is_named_after_its_claim_as_long_as_that_fits(length: int, plain: bool) -> None:
+    claim = "c" * length
+    (volume,) = render(Workspace(), context({"workspace": {"kind": "pvc", "pvcName": claim}})).pod()["volumes"]
+    assert (volume["name"] == f"nrl-pvc-{claim}") is plain
+
+
 STORED = [
     (section, {section.name: {"kind": "pvc", "pvcName": "data"}}) for section in (Workspace(), HfCache(), Checkpoints())
 ]

@@ -97,6 +97,12 @@ def test_a_final_state_says_why() -> None:
     assert SUBMITTER.state(RUN, connection).message == "DeadlineExceeded: too late"
 
 
+def test_a_state_on_the_way_has_kuberays_message() -> None:
+    connection = connected(rayjob(jobDeploymentStatus="Initializing", message="waiting for pods"))
+    assert SUBMITTER.state(RUN, connection).message == "waiting for pods"
+    assert SUBMITTER.state(RUN, connected(rayjob())).message == ""
+
+
 def test_a_rayjob_that_is_gone_is_unknown() -> None:
     assert SUBMITTER.state(RUN, connected()).status == "UNKNOWN"
 

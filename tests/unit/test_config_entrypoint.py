@@ -101,6 +101,7 @@ def test_with_recipe_source_pod_the_path_stays_with_a_warning() -> None:
         ("python run.py --config r.yaml a=1 2>x=1 >y=2 | tee z=3", ("a=1",)),
         ("python run.py --config r.yaml a=1 # b=2", ("a=1",)),
         ("python run.py --config r.yaml --seed=3 ./x=1", ()),
+        ("python run.py --config r.yaml ~a.b.c ~a=1 ~someone ~/x.yaml", ("~a.b.c", "~a=1")),
         ("python run.py --config a=1.yaml", ()),
         ("A=1; python run.py --config r.yaml; B=2", ()),
     ],
@@ -121,6 +122,12 @@ def test_the_words_beside_config_are_found(text: str, words: tuple[str, ...]) ->
         ("p.py --config $C a={b:1}", ("a.b=2",), "p.py --config $C 'a={b:1}' a.b=2"),
         ("p.py --config $C a=1", ("a='x y'",), "p.py --config $C 'a='\"'\"'x y'\"'\"''"),
         ("p.py --config $C a=1", ("ab=2", "b.a=3"), "p.py --config $C a=1"),
+        ("p.py --config $C a.b=${X}/y b=$Y", ("a.b=/z",), "p.py --config $C a.b=/z b=$Y"),
+        ("p.py --config $C ++a.b=$X", ("++a.b=1",), "p.py --config $C ++a.b=1"),
+        ('p.py --config $C "a.b=$(date) x"', ("a={b:2}",), "p.py --config $C 'a={b:2}'"),
+        ("p.py --config $C +a=$X", ("~a",), "p.py --config $C "),
+        ("p.py --config $C a=$X", ("b=2",), "p.py --config $C a=$X"),
+        ("p.py --config $C ~a.b", ("++a.b=1",), "p.py --config $C ++a.b=1"),
         ("bash -c 'p.py --config r.yaml a=1'", ("a=[1, 2]",), f"bash -c 'p.py --config {NRL} '\\''a=[1, 2]'\\'''"),
     ],
 )
@@ -180,6 +187,12 @@ def test_words_rank_between_recipe_and_command_line(files: ConfigFiles) -> None:
     assert config.recipe == {"a": 2, "b": 3, "c": 1}
     assert config.entrypoint_words == ("a=2", "b=2")
     assert [str(config.recipe_origins.get(key)) for key in "abc"] == ["i.yaml:1:51", "command line: b=3", "r.yaml:3:4"]
+
+
+@pytest.mark.parametrize(("word", "typed"), [("~a.b", "++a.b=1"), ("x=1", "+x=2"), ("x.y=1", "+x={y: 2}")])
+def test_a_word_that_gives_way_is_not_judged(files: ConfigFiles, word: str, typed: str) -> None:
+    files.write({"i.yaml": f"launch: {{entrypoint: 'python x.py --config r.yaml {word}'}}\n"})
+    assert not [p for p in files.recipe("a: {c: 1}\n", typed).problems if p.severity == "error"]
 
 
 def test_nrl_recipe_leaves_the_words_to_the_program(files: ConfigFiles) -> None:
@@ -263,3 +276,11 @@ def test_a_large_script_is_read_quickly() -> None:
     hostile = "$(" * 50_000 + "--config"
     inline(hostile)
     assert time.monotonic() - start < 10
+
+
+def test_a_word_made_by_the_shell_that_sets_more_than_the_command_line_is_warned_of() -> None:
+    found = inline("p.py --config r.yaml a=$X", "a.b=1")
+    assert found.text == f"p.py --config {NRL} a=$X"
+    (said,) = found.notes
+    assert said.severity == "warning"
+    assert said.message == "the entrypoint's word a=$X sets all of a, after the command line's a.b=1"

@@ -349,6 +349,27 @@ def test_a_problem_raised_as_an_error_keeps_the_warnings_found_before_it(case):
     assert severities == {"error", "warning"}
 
 
+def test_a_deployment_without_selector_gets_one_and_a_service_from_its_ports(case):
+    infra = (
+        SHORT
+        + """
+deployments:
+  judge:
+    spec:
+      template: {spec: {containers: [{name: j, ports: [{containerPort: 80}]}]}}
+"""
+    )
+    plan = case.plan(infra)
+    deployment, service = (
+        next(o.manifest for o in plan.objects if o.kind == kind) for kind in ("Deployment", "Service")
+    )
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
+    assert deployment["spec"]["selector"]["matchLabels"].items() <= labels.items()
+    assert service["spec"]["selector"] == deployment["spec"]["selector"]["matchLabels"]
+    assert [p["port"] for p in service["spec"]["ports"]] == [80]
+    assert deployment["spec"]["template"]["spec"]["containers"][0]["image"] == "reg.example/ray:1"
+
+
 def test_group_patches_reach_ray_start_params(case, tmp_path):
     plan = case.plan(
         manager=site(

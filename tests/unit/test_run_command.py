@@ -203,6 +203,17 @@ def test_ctrl_c_leaves_the_run_alone_and_says_how_to_come_back(world: World, mon
     assert not [c for c in world.cluster.calls if c[0] == "delete"]
 
 
+def test_ctrl_c_while_the_workers_go_says_that_the_run_is_over(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(self: Any, within: float, *, head_too: bool) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kubectl_nrl.watch.Follow.until_gone", interrupt)
+    world.play(*RAN, ("Complete", "FAILED"))
+    done = world.run()
+    assert done.exit == 130
+    assert "interrupted; the run is over (FAILED)" in done.err
+
+
 def test_ctrl_c_while_creating_takes_back_what_was_made(world: World) -> None:
     world.cluster.faults["create", "RayJob"] = KeyboardInterrupt()
     done = world.run()

@@ -247,6 +247,13 @@ def test_the_encoded_line_is_never_shown(size: int) -> None:
     assert out == b"Runtime env is set up.\nRunning entrypoint for job id-1: (shown by kubectl nrl check)\nstep 1\n"
 
 
+def test_the_echo_as_the_submitter_of_other_modes_quotes_it_is_not_shown() -> None:
+    quoted = LINE.replace(b"'", b'"')
+    assert shown([b"Running entrypoint for job id-1: " + quoted + b"\nx\n"]) == (
+        b"Running entrypoint for job id-1: (shown by kubectl nrl check)\nx\n"
+    )
+
+
 def test_an_echo_cut_off_at_the_end_is_not_shown_either() -> None:
     assert b"H4sI" not in shown([b"Running entrypoint for job id-1: " + LINE[:60]])
 

@@ -75,6 +75,13 @@ def test_a_success_shows_no_leftover_reason_of_an_earlier_attempt() -> None:
     assert end.words == "SUCCEEDED"
 
 
+def test_the_log_that_ray_appends_to_a_message_is_left_out() -> None:
+    text = "Job entrypoint command failed with exit code 3, last available logs (truncated):\nRunning entrypoint: H4sI"
+    end = outcome({"jobDeploymentStatus": "Failed", "jobStatus": "FAILED", "message": text})
+    assert end is not None
+    assert end.message == "Job entrypoint command failed with exit code 3"
+
+
 def test_duration_counts_to_the_end_or_to_now() -> None:
     now = datetime(2026, 11, 30, 12, 0, 0, tzinfo=timezone.utc)
     start = {"startTime": "2026-11-30T11:59:00Z"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -82,6 +83,15 @@ def test_an_oom_kill_and_an_eviction_are_causes() -> None:
     cause = cause_of(evicted)
     assert cause is not None
     assert (cause.reason, cause.message) == ("Evicted", "low on memory")
+
+
+def test_a_container_that_never_gets_ready_is_named_after_a_while() -> None:
+    started = datetime(2026, 11, 30, 12, tzinfo=timezone.utc)
+    running = [{"name": "ray-head", "ready": False, "state": {"running": {"startedAt": "2026-11-30T12:00:00Z"}}}]
+    head = pod("h", node_type="head", containerStatuses=running)
+    assert causes([head], started + timedelta(seconds=60)) == {}
+    [line] = causes([head], started + timedelta(seconds=100)).values()
+    assert line == "head: NotReady, container ray-head has run for over 90 s and fails its readiness probe"
 
 
 def test_groups_are_told_apart() -> None:

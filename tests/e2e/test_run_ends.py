@@ -1,0 +1,84 @@
+"""How runs end on a real cluster: the exit code, the log to its last line, and the pods that are left."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cluster.fixtures import Cluster
+from command_line import CommandLine
+
+pytestmark = pytest.mark.node
+
+
+@pytest.fixture
+def cli(node_cluster: Cluster, node_namespace: str, tmp_path: Path) -> Iterator[CommandLine]:
+    yield CommandLine(node_cluster, node_namespace, tmp_path)
+
+
+def test_a_driver_that_fails_fails_the_run_and_its_log_outlives_the_workers(cli: CommandLine) -> None:
+    """A failed run must never look like a success, and what it said must be readable after its GPUs are gone."""
+    cli.write("echo before\npython3 -c 'import sys; print(\"boom\", flush=True); sys.exit(3)'")
+    done = cli.run("run recipe.yaml --infra infra.yaml --run-id failing", expect=1)
+    assert done.out.endswith("before\nboom\n")
+    assert ": FAILED" in done.err
+    cli.pods_become("head")
+    from_head = cli.run("job logs failing --tail 2", **cli.elsewhere())
+    assert from_head.out == "before\nboom\n"
+    assert "base64" not in cli.run("job logs failing").out
+    cli.run("job stop failing")
+    cli.pods_become()
+    assert cli.run("job logs failing --tail 1").out == "boom\n"
+    [run] = cli.json("runs")
+    assert (run["id"], run["state"], run["gpusHeld"]) == ("failing", "FAILED", 0)
+
+
+def test_a_failure_is_not_hidden_by_a_pipe_and_nothing_is_left_without_a_ttl(cli: CommandLine) -> None:
+    """`python ... | tee LOG` is in all of upstream's examples, and a plain shell gives it the exit status of tee."""
+    lines = "".join(f"print('line {n}', flush=True);" for n in range(200))
+    cli.write(f'python3 -c "import sys; {lines} sys.exit(3)" | tee /tmp/driver.txt')
+    done = cli.run("run recipe.yaml --infra infra.yaml --ttl 0", expect=1)
+    shown = [line for line in done.out.splitlines() if line.startswith("line ")]
+    assert shown == [f"line {n}" for n in range(200)]
+    assert "may be missing" not in done.err
+    cli.pods_become()
+    assert len(cli.rayjobs()) == 1
+
+
+def test_a_deadline_ends_a_run_that_hangs(cli: CommandLine) -> None:
+    """After a deadline the Ray job still reads RUNNING; a loop that waits for it would hold GPUs for a day."""
+    cli.write("echo started; sleep 3600", deadlineSeconds=75)
+    done = cli.run("run recipe.yaml --infra infra.yaml", expect=1)
+    assert "FAILED (DeadlineExceeded)" in done.err
+    assert "started" in done.out
+    cli.pods_become("head")
+
+
+def test_an_entrypoint_means_the_same_when_kuberay_pastes_it_into_a_shell_line(cli: CommandLine) -> None:
+    """In K8sJobMode it is pasted unquoted into bash: quotes, pipes and newlines must survive, and so must the failure."""
+    entrypoint = (
+        "x=\"two  words\"; y='$HOME'\nprintf '%s|' \"$x\" \"$y\" > /tmp/out && cat /tmp/out | tr '|' '\\n'\nexit 3"
+    )
+    cli.write(entrypoint)
+    infra = (cli.directory / "infra.yaml").read_text()
+    (cli.directory / "infra.yaml").write_text(f"{infra}submit: {{submissionMode: K8sJobMode}}\n")
+    done = cli.run("run recipe.yaml --infra infra.yaml --ttl 0", expect=1)
+    assert re.search(r"^two  words\n\$HOME$", done.out, re.MULTILINE), done
+    assert "base64" not in done.out + done.err
+    cli.pods_become()
+
+
+def test_a_run_that_ray_stopped_is_released_by_who_waits_for_it(cli: CommandLine) -> None:
+    """No deletion rule matches STOPPED: without help its pods stay for good."""
+    cli.write("echo started; sleep 3600")
+    waiting = cli.start("run recipe.yaml --infra infra.yaml --run-id stopping")
+    waiting.until(lambda: "started" in waiting.out, "the driver's first line")
+    head = ["-n", cli.namespace, "get", "pods", "-l", "ray.io/node-type=head", "-o", "name"]
+    [pod] = cli.cluster.kubectl(*head).split()
+    stop = ["ray", "job", "stop", "--no-wait", "--address", "http://127.0.0.1:8265", "stopping"]
+    cli.cluster.kubectl("-n", cli.namespace, "exec", pod, "--", *stop)
+    assert waiting.end() == 5, waiting
+    cli.pods_become()
+    assert len(cli.rayjobs()) == 1
