@@ -68,7 +68,10 @@ class Checked:
         return "\n".join(
             [
                 f"local {_workload(plan)}",
-                *_rows(*((role.name, "a Ray on this machine") for role in plan.roles), ("code", _code(plan))),
+                *_rows(
+                    *((role.name, "a Ray on this machine") for role in plan.roles),
+                    ("code", f"runs in {plan.launch.working_dir or 'the current directory'}"),
+                ),
                 "entrypoint:",
                 *_indented(plan.launch.entrypoint),
                 *(line for daemon in plan.daemons for line in _daemon_lines(daemon)),

@@ -137,9 +137,11 @@ def plan_options(args: argparse.Namespace, session: Session, context_namespace: 
     )
 
 
-def _repo_root(written: str | None, session: Session) -> str:
-    """The absolute directory of the checkout. Raises `UsageError` for one that is not there."""
-    root = session.cwd / (written or ".")
+def _repo_root(written: str | None, session: Session) -> str | None:
+    """The absolute directory of the checkout, None for the current one. Raises `UsageError` for one that is not there."""
+    if written is None:
+        return None
+    root = session.cwd / written
     if not root.is_dir():
         raise UsageError(f'--repo-root "{written}" is no directory')
     return str(root.resolve())

@@ -42,7 +42,7 @@ def problems(config: Config, options: Options, choices: Choices) -> Iterable[Pro
     launch: Any = config.infra.get("launch") or {}
     source = options.code_source or launch.get("codeSource")
     if source in ("image", "lustre"):
-        said = f"codeSource {source} has no meaning on this machine: the entrypoint runs in {options.repo_root or '.'}"
+        said = f"codeSource {source} has no meaning on this machine: the entrypoint runs in {options.repo_root or 'the current directory'}"
         yield Problem(said, origin(config, "launch", "codeSource"), severity="note", hint="--repo-root DIR for another")
     unused = [key for key in CLUSTER_ONLY if config.infra.get(key) not in (None, [], {})]
     if unused:

@@ -21,7 +21,7 @@ class Options:
     """What flags say about a Plan; None means "not given", so that a flag's default never beats a file.
 
     `ttl`, `hold` in seconds; `mode` is the life cycle asked for; `run_mode` the `--mode` macro; `local`: on this machine,
-    where `repo_root` is the absolute directory in which the entrypoint runs.
+    where `repo_root` is the absolute directory in which the entrypoint runs (None: the current one).
     """
 
     mode: Literal["rayjob", "raycluster"] | None = None

@@ -114,7 +114,7 @@ def test_names_of_later_use_are_known_and_say_that_they_are_not_there_yet() -> N
     (upload,) = nrl_code_sources()
     assert (upload.name, upload.available, upload.traits.uploads) == ("upload", False, True)
     submitters = list(nrl_submitters())
-    assert [s.name for s in submitters] == ["portForward", "exec", "local"]
+    assert [s.name for s in submitters] == ["portForward", "exec"]
     assert not any(s.available for s in submitters)
     assert IMAGE.available
     assert LUSTRE.available
