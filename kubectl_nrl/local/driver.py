@@ -32,6 +32,7 @@ def environment(
         "RAY_API_SERVER_ADDRESS": role.dashboard,
         "RAY_JOB_SUBMISSION_ID": submission_id,
         "TMPDIR": str(session / "tmp"),
+        "PYTHONUNBUFFERED": "1",  # as Ray's own job supervisor sets it
     }
     for name, other in others.items():
         env[f"NRL_RAY_ADDRESS_{name.upper()}"] = other.address

@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import secrets
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -15,10 +16,14 @@ from typing import Any
 
 from ..errors import ClusterError, ExitCode, NrlError, UsageError
 from . import memory, record, sessions
+from .processes import MARK
 from .ray_process import TOKEN
 from .record import LocalRecord
 
 SPEC = "spec.json"
+
+#: Locks of what this process has prepared and not yet handed to a supervisor.
+_held: dict[Path, int] = {}
 
 #: What the supervisor's interpreter runs: the package from where this one was loaded, whatever else is installed.
 _BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from kubectl_nrl.local.supervisor import main; main(sys.argv[2:])"
@@ -75,35 +80,79 @@ def prepare(request: Request, short: str) -> LocalRecord:
         memory.require(len(request.gpus))
     folder = wanted.folder
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if record.read(folder) is not None:
-            raise UsageError(f'"{wanted.id}" is on this machine already', f"kubectl nrl status {wanted.id}")
-        session = sessions.make(short, folder)
-        write_private(session / TOKEN, secrets.token_urlsafe(32))
-        made = replace(wanted, session=str(session), created=record.now(), phase="starting")
-        write_private(folder / SPEC, json.dumps(request.data()))
-        record.write(made)
+        folder.mkdir(parents=True, mode=0o700)
+    except FileExistsError:
+        raise UsageError(f'"{wanted.id}" is known on this machine already', f"kubectl nrl status {wanted.id}") from None
     except OSError as error:
-        raise NrlError(f"{folder} cannot be written: {error.strerror}", exit_code=ExitCode.CLUSTER) from error
+        raise NrlError(f"{folder} cannot be made: {error.strerror}", exit_code=ExitCode.CLUSTER) from error
+    try:
+        return _write_down(request, folder, short)
+    except BaseException as error:
+        _let_go(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise NrlError(f"{folder} cannot be written: {error.strerror}", exit_code=ExitCode.CLUSTER) from error
+        raise
+
+
+def _write_down(request: Request, folder: Path, short: str) -> LocalRecord:
+    # From here to the supervisor's end somebody holds the lock: what is half made is never taken for an orphan.
+    _held[folder] = _lock(folder)
+    session = sessions.make(short, folder)
+    try:
+        write_private(session / TOKEN, secrets.token_urlsafe(32))
+        write_private(folder / SPEC, json.dumps(request.data()))
+        made = replace(request.record, session=str(session), created=record.now(), phase="starting")
+        record.write(made)
+    except BaseException:
+        sessions.remove(session)
+        raise
     return made
 
 
 def spawn(folder: Path, env: Mapping[str, str]) -> None:
     """Start the supervisor of a prepared directory; it lives on when this process ends. Raises `ClusterError`."""
-    lock = os.open(folder / record.LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        package = str(Path(__file__).resolve().parent.parent.parent)
-        with open(folder / "supervisor.log", "ab") as out:
-            subprocess.Popen(
-                [sys.executable, "-c", _BOOT, package, str(folder), str(lock)],
-                env=dict(env), cwd="/", stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                start_new_session=True, pass_fds=(lock,),
-            )  # fmt: skip
+        lock = _held.pop(folder) if folder in _held else _lock(folder)
+        try:
+            _start(folder, lock, env)
+        finally:
+            os.close(lock)
     except OSError as error:
         raise ClusterError(f"the run's supervisor cannot be started: {error.strerror or error}") from error
-    finally:
-        os.close(lock)
+
+
+def _start(folder: Path, lock: int, env: Mapping[str, str]) -> None:
+    package = str(Path(__file__).resolve().parent.parent.parent)
+    with open(folder / "supervisor.log", "ab") as out:
+        child = subprocess.Popen(
+            [sys.executable, "-c", _BOOT, package, str(folder), str(lock)],
+            env={name: value for name, value in env.items() if name != MARK},
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+            pass_fds=(lock,),
+        )
+    # It outlives this process, and nobody here waits for it: not worth the warning that a forgotten child gets.
+    child.returncode = 0
+
+
+def _lock(folder: Path) -> int:
+    """The lock that says a supervisor lives, held by this process; raises BlockingIOError when another holds it."""
+    handle = os.open(folder / record.LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _let_go(folder: Path) -> None:
+    if folder in _held:
+        os.close(_held.pop(folder))
 
 
 def require_ray() -> None:
