@@ -141,11 +141,11 @@ class LocalFollow:
         return ExitCode.UNKNOWN if run.orphaned and not run.final else run.exit_code
 
     def _see_it_cleared(self) -> None:
-        """Wait until the run has left nothing, or say what is left."""
+        """Wait until the run has left nothing, its supervisor included, or say what is left."""
         deadline = time.monotonic() + CLEARED
-        while not self._run.torn_down and self._run.alive and time.monotonic() < deadline:
-            time.sleep(PAUSE)
-            self._look()
+        while self._run.alive and time.monotonic() < deadline:
+            time.sleep(PAUSE / 2)
+        self._look()
         if not self._run.torn_down:
             left = ", ".join(map(str, self._run.left)) or "unknown"
             self._session.output.warn(f"not everything of the run is gone: processes {left}")

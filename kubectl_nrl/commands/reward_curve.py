@@ -67,7 +67,8 @@ def plot(curve: RewardCurve, *, width: int = 60, height: int = 6, plain: bool = 
         return ""
     low, high = min(values), max(values)
     span = high - low or 1.0
-    levels = [(value - low) / span * (height - 0.2) + 0.2 for value in _thinned(values, width)]
+    wide = max(1, min(4, width // len(values)))
+    levels = [(value - low) / span * (height - 0.2) + 0.2 for value in _thinned(values, width) for _ in range(wide)]
     marks = _PLAIN if plain else _BARS
     lines = []
     for row in reversed(range(height)):

@@ -83,11 +83,11 @@ def handle(args: argparse.Namespace, session: Session) -> ExitCode | int:
     if args.gpus is not None:
         raise UsageError("--gpus is for a run on this machine", "--local, or resources: in the infra file")
     if args.dry_run == "client":
-        return _print(args, session, run)
+        return _print(args, session, run, config)
     from . import run_launch
 
     cluster = open_cluster(session)
-    config, plan = _plan(args, session, run, cluster)
+    config, plan = _plan(args, session, run, cluster, config)
     session.output.problems(plan.problems)
     _refuse_unavailable(plan)
     _warn_meaningless(args, session)
@@ -96,18 +96,22 @@ def handle(args: argparse.Namespace, session: Session) -> ExitCode | int:
     return run_launch.launch(args, session, cluster, config, plan)
 
 
-def _plan(args: argparse.Namespace, session: Session, run: RunInfo, cluster: Any) -> tuple[Config, Plan]:
+def _plan(
+    args: argparse.Namespace, session: Session, run: RunInfo, cluster: Any, config: Config
+) -> tuple[Config, Plan]:
     """The Plan for this cluster. What is wrong in the files is said even when the cluster cannot be reached."""
     from ..facts import discover
 
     try:
         facts = discover(cluster)
     except ClusterError:
-        _, offline = load_plan(args, session, run=run, prog=_PROG)
+        _, offline = load_plan(args, session, run=run, prog=_PROG, config=config)
         refuse(offline.problems)
         _refuse_unavailable(offline)
         raise
-    config, plan = load_plan(args, session, facts, run=run, context_namespace=cluster.namespace, prog=_PROG)
+    config, plan = load_plan(
+        args, session, facts, run=run, context_namespace=cluster.namespace, prog=_PROG, config=config
+    )
     refuse(plan.problems)
     if not facts.kuberay and plan.kind == "RayJob":
         raise ClusterError(
@@ -119,10 +123,12 @@ def _plan(args: argparse.Namespace, session: Session, run: RunInfo, cluster: Any
     return config, plan
 
 
-def _print(args: argparse.Namespace, session: Session, run: RunInfo) -> ExitCode:
+def _print(args: argparse.Namespace, session: Session, run: RunInfo, config: Config) -> ExitCode:
     from .manifest_text import plan_list, plan_yaml
 
-    _, plan = load_plan(args, session, run=run, context_namespace=_context_namespace(session), prog=_PROG)
+    _, plan = load_plan(
+        args, session, run=run, context_namespace=_context_namespace(session), prog=_PROG, config=config
+    )
     refuse(plan.problems)
     session.output.problems(plan.problems)
     if session.output.format == "json":

@@ -102,7 +102,12 @@ def _write_down(request: Request, folder: Path, short: str) -> LocalRecord:
     try:
         write_private(session / TOKEN, secrets.token_urlsafe(32))
         write_private(folder / SPEC, json.dumps(request.data()))
-        made = replace(request.record, session=str(session), created=record.now(), phase="starting")
+        made = replace(
+            request.record,
+            session=str(session),
+            created=record.now(),
+            phase="starting" if request.record.form == "job" else "starting Ray",
+        )
         record.write(made)
     except BaseException:
         sessions.remove(session)
