@@ -1,7 +1,8 @@
 """The `resources` section: CPU, memory and GPUs of each role's head and workers.
 
-Requests equal limits: KubeRay tells Ray what a node has from the limits, and Ray must not count on more than the pod
-is sure of.
+Memory and GPUs are requested and limited alike; CPU is only requested. A CPU limit throttles a head that starts Ray's
+dashboard or a worker that loads data, though the node is idle, and KubeRay tells Ray of the request where there is no
+limit (common/pod.go).
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ class Resources(Section):
     def _merge(self, ctx: Context, which: str, name: str, value: Any) -> dict[str, Any]:
         resource = str(ctx.profile.get("gpus.resource", "nvidia.com/gpu")) if name == "gpu" else name
         amount = {resource: value if name == "gpu" else str(value)}
-        merge: dict[str, Any] = {"container": {"ray": {"resources": {"requests": amount, "limits": dict(amount)}}}}
+        resources = {"requests": amount} if name == "cpu" else {"requests": amount, "limits": dict(amount)}
+        # An extended resource that is asked for with 0 is still one that a quota or Kueue's flavors must know.
+        merge: dict[str, Any] = {"container": {"ray": {"resources": resources}}} if value != 0 else {}
         if name == "gpu" and which == "head":
             # A head is given no GPU in Ray's eyes unless asked; whoever asks for its GPUs wants Ray to use them.
             merge["group"] = {"rayStartParams": {"num-gpus": str(value)}}

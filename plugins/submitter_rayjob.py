@@ -7,14 +7,15 @@ log and stop go to Ray's own API, which knows the job by the run's id.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from kubectl_nrl import hookimpl
-from kubectl_nrl.api import Connection, RunInfo, State, Submitter
+from kubectl_nrl.api import Connection, Context, Problem, RunInfo, State, Submitter
 from kubectl_nrl.errors import ClusterError
 from kubectl_nrl.labels import RUN
 from kubectl_nrl.rayjob_state import outcome, status_of
+from kubectl_nrl.written import origin
 
 API, KIND = "ray.io/v1", "RayJob"
 #: Seconds between looks at a log that has nothing new.
@@ -35,6 +36,17 @@ def _submission_id(run: RunInfo, rayjob: Mapping[str, Any]) -> str:
 class RayJobSubmitter(Submitter):
     name = "rayjob"
     summary = "KubeRay submits, as part of an ephemeral RayJob"
+
+    def problems(self, ctx: Context) -> Iterable[Problem]:
+        """In SidecarMode the driver starts with the head: seen on KubeRay 1.6, one that ends before every worker was ready once
+        leaves the RayJob Initializing, with its pods."""
+        if ctx.get("submit.submissionMode") == "SidecarMode" and ctx.kind == "RayJob":
+            yield Problem(
+                "SidecarMode: a driver that fails before all workers are ready keeps the RayJob Initializing, and its GPUs",
+                origin(ctx, "submit", "submissionMode"),
+                hint="use HTTPMode (the default); job stop ID releases such a run",
+                severity="warning",
+            )
 
     def submit(self, run: RunInfo, connection: Connection) -> RunInfo:
         """The RayJob exists already, and KubeRay submits its entrypoint once every pod is ready."""

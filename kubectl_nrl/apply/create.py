@@ -6,6 +6,7 @@ since it needs the workload's uid. A kill in between leaves at worst children th
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from ..api import Ref
 from ..errors import ClusterError
 from ..labels import RUN, labels_of
-from .dry_run import plain
 
 if TYPE_CHECKING:
     from ..plan.model import Plan, PlannedObject
@@ -77,7 +77,7 @@ def _create(
     *,
     owner: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    manifest = plain(obj.manifest)
+    manifest = copy.deepcopy(dict(obj.manifest))
     if owner is not None:
         manifest["metadata"]["ownerReferences"] = [dict(owner)]
     try:

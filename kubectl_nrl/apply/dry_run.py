@@ -39,7 +39,7 @@ def pod_templates(plan: Plan) -> Iterator[tuple[str, dict[str, Any]]]:
     seen = set()
     for obj in plan.objects:
         for words, template in _templates_of(obj):
-            key = json.dumps(template, sort_keys=True, default=plain)
+            key = json.dumps(template, sort_keys=True)
             if key not in seen:
                 seen.add(key)
                 yield words, json.loads(key)
@@ -71,7 +71,7 @@ def dry_run(plan: Plan, cluster: Any) -> DryRun:
         subject = f"{obj.kind.lower()}/{obj.name}"
         checked.append(subject)
         try:
-            cluster.create(plain(obj.manifest), namespace=plan.namespace, dry_run=True)
+            cluster.create(obj.manifest, namespace=plan.namespace, dry_run=True)
         except ClusterError as error:
             _sort_out(error, subject, refusals, notes)
     if not _may_make_pods(cluster, plan.namespace):
@@ -112,12 +112,3 @@ def _sort_out(error: ClusterError, subject: str, refusals: list[Refusal], notes:
         notes.append(f"{subject} was not checked: {error.message}")
     else:
         refusals.append(Refusal(subject, error.message))
-
-
-def plain(value: Any) -> Any:
-    """Dicts and lists all the way down, whatever frozen forms a Plan keeps."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    return value

@@ -34,6 +34,7 @@ def name_holder(
     taken, with its holder's result and age, or its owner.
     """
     workload = plan.workload()
+    _refuse_used_id(plan, workload, cluster)
     live: Mapping[str, Any] | None = cluster.get(workload.api_version, workload.kind, workload.name, plan.namespace)
     if live is None or live["metadata"].get("deletionTimestamp"):
         return live
@@ -50,6 +51,26 @@ def name_holder(
     if outcome(status) is None:
         allow(f"rayjob/{workload.name} is a live run of yours ({describe(status)}); delete it and start again?")
     return live
+
+
+def _refuse_used_id(plan: Plan, workload: PlannedObject, cluster: Any) -> None:
+    """Two runs of one id would be told apart by nothing: their logs, and every later command, go by it."""
+    selector = f"{RUN}={plan.run.id}"
+    try:
+        jobs = cluster.list(workload.api_version, workload.kind, plan.namespace, label_selector=selector)
+    except ClusterError as error:
+        if error.status == 403:
+            return  # who may not list runs can still make one; generated ids do not meet
+        raise
+    for job in jobs:
+        name = job["metadata"]["name"]
+        if name != workload.name:
+            raise ClusterError(
+                f'run id "{plan.run.id}" is taken by rayjob/{name} ({describe(status_of(job))})',
+                "choose another --run-id, or leave it out",
+                status=409,
+                reason="AlreadyExists",
+            )
 
 
 def make_way(holder: Mapping[str, Any] | None, plan: Plan, cluster: Any, say: Say) -> None:

@@ -71,7 +71,7 @@ def profile_patches(profile: Profile) -> list[Patch]:
             patches.append(Patch(Target.pods(which=which), {"spec": placement}))  # type: ignore[arg-type]
     size = profile.get("head.resources")
     if size:
-        amounts = {"limits": dict(size), "requests": dict(size)}
+        amounts = {"limits": {k: v for k, v in size.items() if k != "cpu"}, "requests": dict(size)}
         patches.append(Patch(Target.pods(which="head"), {"container": {"ray": {"resources": amounts}}}))
     env = [{"name": k, "value": _text(v)} for k, v in profile.get("env", {}).items()]
     if env:

@@ -232,6 +232,7 @@ def _made_groups(
 
 def _made_head(config: Config, role: str) -> dict[str, Any]:
     written = ((config.infra.get("resources") or {}).get(role) or {}).get("head") or {}
-    size = {} if written else {"resources": {"limits": dict(HEAD_SIZE), "requests": dict(HEAD_SIZE)}}
+    limits = {"memory": HEAD_SIZE["memory"]}
+    size = {} if written else {"resources": {"limits": limits, "requests": dict(HEAD_SIZE)}}
     params = {} if written.get("gpu") else {"num-gpus": "0"}
     return {"rayStartParams": params, "template": {"spec": {"containers": [{"name": HEAD_CONTAINER, **size}]}}}

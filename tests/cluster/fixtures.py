@@ -139,6 +139,8 @@ def node_cluster() -> Iterator[Cluster]:
 @pytest.fixture(scope="session")
 def kwok_cluster() -> Iterator[Cluster]:
     """Real KubeRay over fake nodes, see fake_nodes.py; stopped again unless it was up."""
+    if os.environ.get("NRL_E2E_KUBECONFIG"):
+        pytest.skip("fake nodes belong to the test cluster; to run these tests: tests/run --node")
     was_up = lifecycle.is_up(state_for("kwok"))
     cluster = started("kwok")
     yield cluster

@@ -137,8 +137,8 @@ def test_no_driver_when_dra_is_empty(plan) -> None:
 
 def test_what_the_user_wrote_beats_profile_and_sections(plan) -> None:
     infra = {**SHORT, "resources": {"training": {"worker": {"cpu": 100}}}}
-    limits = cluster_of(plan(infra))["workerGroupSpecs"][0]["template"]["spec"]["containers"][0]["resources"]["limits"]
-    assert limits == {"nvidia.com/gpu": 4, "cpu": "100", "memory": "900Gi"}
+    container = cluster_of(plan(infra))["workerGroupSpecs"][0]["template"]["spec"]["containers"][0]
+    assert container["resources"]["requests"] == {"nvidia.com/gpu": 4, "cpu": "100", "memory": "900Gi"}
 
 
 def test_a_spec_beats_the_common_keys_of_pods(plan) -> None:

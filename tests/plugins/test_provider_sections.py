@@ -268,26 +268,27 @@ def test_nothing_is_looked_up_without_a_claim(section) -> None:
 # resources
 
 
-def test_requests_equal_limits() -> None:
+def test_memory_and_gpus_are_limited_to_what_is_requested_and_cpu_is_not_limited() -> None:
     infra = {"resources": {"training": {"worker": {"cpu": 140, "memory": "900Gi", "gpu": 4}}}}
     found = render(Resources(), context(infra))
     amounts = {"cpu": "140", "memory": "900Gi", "nvidia.com/gpu": 4}
-    assert found.ray()["resources"] == {"requests": amounts, "limits": amounts}
+    limits = {"memory": "900Gi", "nvidia.com/gpu": 4}
+    assert found.ray()["resources"] == {"requests": amounts, "limits": limits}
     assert found.head() == {}
 
 
 def test_a_head_of_ones_own() -> None:
     found = render(Resources(), context({"resources": {"training": {"head": {"cpu": "500m"}}}}))
-    assert found.ray("head")["resources"] == {"requests": {"cpu": "500m"}, "limits": {"cpu": "500m"}}
+    assert found.ray("head")["resources"] == {"requests": {"cpu": "500m"}}
     assert "rayStartParams" not in found.head()
     assert found.group() == {}
 
 
-@pytest.mark.parametrize("gpus", [0, 4])
-def test_gpus_of_a_head_are_rays_too(gpus: int) -> None:
+@pytest.mark.parametrize(("gpus", "limits"), [(0, None), (4, {"nvidia.com/gpu": 4})])
+def test_gpus_of_a_head_are_rays_too_and_none_is_not_asked_for(gpus: int, limits: dict[str, int] | None) -> None:
     found = render(Resources(), context({"resources": {"training": {"head": {"gpu": gpus}}}}))
     assert found.head()["rayStartParams"] == {"num-gpus": str(gpus)}
-    assert found.ray("head")["resources"]["limits"] == {"nvidia.com/gpu": gpus}
+    assert ((found.ray("head") if limits else {}).get("resources") or {}).get("limits") == limits
 
 
 def test_the_gpu_resource_is_the_profiles() -> None:
@@ -302,8 +303,8 @@ def test_roles_have_their_own() -> None:
         "resources": {"training": {"worker": {"cpu": 1}}, "generation": {"worker": {"cpu": 2}}},
     }
     found = render(Resources(), context(infra, kind="RayCluster"))
-    assert found.ray("worker", "training")["resources"]["limits"] == {"cpu": "1"}
-    assert found.ray("worker", "generation")["resources"]["limits"] == {"cpu": "2"}
+    assert found.ray("worker", "training")["resources"]["requests"] == {"cpu": "1"}
+    assert found.ray("worker", "generation")["resources"]["requests"] == {"cpu": "2"}
 
 
 def test_a_role_that_is_not_there_draws_a_warning() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from fake_cluster import FakeCluster
-from plans import USER, plan, planned, rayjob
+from plans import RUN_INFO, USER, plan, planned, rayjob
 
 from kubectl_nrl.api import User
 from kubectl_nrl.apply import make_way, name_holder
@@ -65,6 +65,14 @@ def test_replace_never_takes_a_run_that_is_not_mine(owner: str) -> None:
     with pytest.raises(NrlError, match="not replaced"):
         hold(cluster, replace=True, allow=lambda question: None)
     assert not [c for c in cluster.calls if c[0] == "delete"]
+
+
+def test_a_run_id_is_used_once() -> None:
+    cluster = FakeCluster()
+    meta = {"name": "other", "labels": {"kubectl-nrl/run": RUN_INFO.id}}
+    cluster.put({"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": meta, "status": DONE})
+    with pytest.raises(ClusterError, match="is taken by rayjob/other"):
+        hold(cluster)
 
 
 def test_a_name_that_maps_alike_is_another_person() -> None:

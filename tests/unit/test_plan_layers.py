@@ -290,7 +290,7 @@ def test_a_profile_file_is_chosen_by_path_and_its_defaults_stay_below_the_users(
     got = worker(plan)
     assert got["nodeSelector"] == {"pool": "mine", "zone": "p"} and got["dnsPolicy"] == "ClusterFirst"
     assert got["containers"][0]["tty"] is True and env(got)["A"] == "1"
-    assert got["containers"][0]["resources"]["limits"]["cpu"] == "9"
+    assert got["containers"][0]["resources"]["requests"]["cpu"] == "9"
     assert plan.profile == "mine"
 
 

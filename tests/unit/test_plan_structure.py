@@ -66,6 +66,11 @@ def test_the_entrypoint_is_kept_in_the_jobs_metadata_only_where_no_shell_reads_i
         assert plan.workload().manifest["spec"]["metadata"] == {"user": "jdoe"}
 
 
+def test_sidecar_mode_draws_a_warning_since_its_failures_can_hold_gpus(case):
+    plan = case.plan(SHORT + "submit: {submissionMode: SidecarMode}\n")
+    assert any("SidecarMode" in p.message and p.severity == "warning" for p in plan.problems)
+
+
 def test_two_runs_of_one_infra_share_no_name(case):
     first, second = case.plan(run_id="20261130-120000-aaaa"), case.plan(run_id="20261130-120000-bbbb")
     assert not {o.name for o in first.objects} & {o.name for o in second.objects}
