@@ -67,6 +67,9 @@ class LocalRecord:
     results: Mapping[str, str] = field(default_factory=dict)
     left: tuple[int, ...] = ()
     folder: Path = field(default=Path(), compare=False)
+    #: Whether the supervisor lived when this was read. Looked at before the file is, so that the last words of a
+    #: supervisor that has just ended are never taken for an orphan's.
+    supervised: bool = field(default=False, compare=False)
 
     @property
     def final(self) -> bool:
@@ -84,7 +87,7 @@ class LocalRecord:
     @property
     def orphaned(self) -> bool:
         """The supervisor went before it had cleared up: Ray, the driver and the session may be left."""
-        return not self.torn_down and not self.alive
+        return not self.torn_down and not self.supervised
 
     @property
     def shown_state(self) -> str:
@@ -116,7 +119,7 @@ def now() -> str:
 def write(record: LocalRecord) -> None:
     """Replace the record's file. Raises OSError."""
     data = asdict(record)
-    data.pop("folder")
+    del data["folder"], data["supervised"]
     fresh = record.folder / f"{FILE}.{os.getpid()}"
     with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
         json.dump(data, file)
@@ -125,9 +128,10 @@ def write(record: LocalRecord) -> None:
 
 def read(folder: Path) -> LocalRecord | None:
     """The record of a directory; None where there is none, or it is damaged."""
+    supervised = is_alive(folder)
     try:
         data = json.loads((folder / FILE).read_text(encoding="utf-8"))
-        return _parse(data, folder)
+        return _parse(data, folder, supervised)
     except (OSError, ValueError, TypeError, AttributeError):
         return None
 
@@ -157,12 +161,12 @@ def is_alive(folder: Path) -> bool:
     return False
 
 
-def _parse(data: Mapping[str, Any], folder: Path) -> LocalRecord:
-    known = {f.name for f in fields(LocalRecord)} - {"folder"}
+def _parse(data: Mapping[str, Any], folder: Path, supervised: bool) -> LocalRecord:
+    known = {f.name for f in fields(LocalRecord)} - {"folder", "supervised"}
     values = {key: value for key, value in data.items() if key in known}
     roles = {name: Role(r["address"], r["dashboard"], r["ports"]) for name, r in values.pop("roles", {}).items()}
     values["left"] = tuple(values.get("left") or ())
-    return LocalRecord(**values, roles=roles, folder=folder)
+    return LocalRecord(**values, roles=roles, folder=folder, supervised=supervised)
 
 
 def _time(text: str) -> datetime | None:

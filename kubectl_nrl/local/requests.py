@@ -107,6 +107,7 @@ def _write_down(request: Request, folder: Path, short: str) -> LocalRecord:
             session=str(session),
             created=record.now(),
             phase="starting" if request.record.form == "job" else "starting Ray",
+            supervised=True,
         )
         record.write(made)
     except BaseException:
