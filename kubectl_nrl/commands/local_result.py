@@ -84,6 +84,7 @@ def record_data(run: LocalRecord, now: datetime) -> dict[str, Any]:
         ],
         "gpus": run.gpus,
         "directory": run.directory,
+        "session": run.session,
         "recipe": run.recipe,
         "log": str(run.log) if run.log.exists() else None,
         "results": dict(run.results),
