@@ -65,13 +65,18 @@ class Local:
             time.sleep(0.05)
         return self.record
 
+    def over(self, within: float = 60.0) -> LocalRecord:
+        """The run when it has cleared up and its supervisor is gone."""
+        return self.until(lambda run: run.torn_down and not run.alive, within)
+
     def left(self) -> dict[str, Any]:
         """What is there and should not be, by run; empty when nothing is."""
         found = {}
         for run in [*runs(self.env), *clusters(self.env)]:
-            pids = processes.of_run(str(run.folder), run.session)
-            if pids or run.alive or Path(run.session).exists():
-                found[run.id] = (pids, run.alive, run.session)
+            session = sessions.owned(run.session, run.folder)
+            pids = processes.of_run(str(run.folder), session)
+            if pids or run.alive or session:
+                found[run.id] = (pids, run.alive, session)
         return found
 
     def end(self) -> None:
@@ -79,8 +84,10 @@ class Local:
         for run in [*runs(self.env), *clusters(self.env)]:
             if run.alive and run.supervisor:
                 os.kill(run.supervisor, signal.SIGKILL)
-            processes.end(lambda run=run: processes.of_run(str(run.folder), run.session), grace=0)  # type: ignore[misc]
-            sessions.remove(Path(run.session))
+            session = sessions.owned(run.session, run.folder)
+            processes.end(lambda mark=str(run.folder), session=session: processes.of_run(mark, session), grace=0)  # type: ignore[misc]
+            if session:
+                sessions.remove(Path(session))
 
 
 def environment_of(log: str) -> Mapping[str, str]:

@@ -133,12 +133,23 @@ class LocalFollow:
         result = self.result()
         output.plain(result.text())
         if run.orphaned:
-            output.error("the run's supervisor was killed; Ray and the driver may still be there", "kubectl nrl clean")
+            output.error(
+                f"the run's supervisor is gone{self._last_words()}; what it started may be left", "kubectl nrl clean"
+            )
         else:
             self._see_it_cleared()
         if output.format != "text":
             output.result(self.result())
         return ExitCode.UNKNOWN if run.orphaned and not run.final else run.exit_code
+
+    def _last_words(self) -> str:
+        """What a supervisor that failed by itself said, which one that was killed does not."""
+        log = self._run.folder / "supervisor.log"
+        try:
+            lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        except OSError:
+            return ""
+        return f": {lines[-1][:300]} ({log})" if lines else ""
 
     def _see_it_cleared(self) -> None:
         """Wait until the run has left nothing, its supervisor included, or say what is left."""

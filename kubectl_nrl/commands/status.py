@@ -30,10 +30,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def handle(args: argparse.Namespace, session: Session) -> ExitCode:
     from .. import local
-    from ..local import processes
+    from ..local import processes, sessions
 
     records = _named(session, args.name) if args.name else _unfinished(session)
-    counts = {r.id: len(processes.of_run(str(r.folder), r.session)) for r in records if not r.torn_down}
+    counts = {
+        r.id: len(processes.of_run(str(r.folder), sessions.owned(r.session, r.folder)))
+        for r in records
+        if not r.torn_down
+    }
     session.output.result(LocalList(records, session.clock(), "nothing runs on this machine", counts))
     for record in records:
         if record.orphaned:

@@ -34,10 +34,9 @@ def leftovers(env: Mapping[str, str]) -> list[Leftover]:
     """Everything on this machine that no supervisor owns any more."""
     records = [*runs(env), *clusters(env)]
     found = [_of_record(r) for r in records if r.orphaned]
-    known = {r.session for r in records}
     for session in sessions.existing():
         owner = sessions.owner_of(session)
-        if str(session) in known or owner is None or record.is_alive(owner) or record.read(owner) is not None:
+        if owner is None or record.is_alive(owner) or record.read(owner) is not None:
             continue
         found.append(Leftover(owner.name, None, str(owner), str(session), _pids(str(owner), str(session))))
     return found
@@ -54,8 +53,7 @@ def clear(left: Leftover) -> set[int]:
 
 
 def _of_record(found: LocalRecord) -> Leftover:
-    # A session that was removed may have been made anew, for another run.
-    session = found.session if found.session and sessions.owner_of(Path(found.session)) == found.folder else ""
+    session = sessions.owned(found.session, found.folder)
     return Leftover(found.id, found, str(found.folder), session, _pids(str(found.folder), session))
 
 

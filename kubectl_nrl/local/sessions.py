@@ -20,12 +20,12 @@ OWNER = "owner"
 BASE = Path("/tmp")
 
 
-def root(base: Path = BASE) -> Path:
-    """This user's directory of sessions."""
-    return base / f"nrl-{os.getuid()}"
+def root(base: Path | None = None) -> Path:
+    """This user's directory of sessions, under `base` or /tmp."""
+    return (base or BASE) / f"nrl-{os.getuid()}"
 
 
-def make(short: str, owner: Path, base: Path = BASE) -> Path:
+def make(short: str, owner: Path, base: Path | None = None) -> Path:
     """A new session directory for the run whose directory is `owner`; `short` is the piece of its id in the name.
 
     Raises `NrlError` when the place belongs to somebody else or cannot be written.
@@ -50,7 +50,12 @@ def owner_of(session: Path) -> Path | None:
         return None
 
 
-def existing(base: Path = BASE) -> list[Path]:
+def owned(session: str, owner: Path) -> str:
+    """The session if it is still that run's, else empty: a name that has gone free may be another run's by now."""
+    return session if session and owner_of(Path(session)) == owner else ""
+
+
+def existing(base: Path | None = None) -> list[Path]:
     """All session directories of this user."""
     try:
         return sorted(p for p in root(base).iterdir() if p.is_dir() and not p.is_symlink())

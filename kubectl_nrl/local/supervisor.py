@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ..errors import NrlError
 from . import ports, processes, record, sessions
 from .daemons import RunningDaemon
 from .driver import Driver, status_words
@@ -103,7 +104,10 @@ class Supervisor:
 
     def _try_rays(self) -> bool:
         """Start a Ray for each role and wait for all; False when one of them lost a port to somebody else."""
-        chosen = ports.claim(self._session, self._request.gpus)
+        try:
+            chosen = ports.claim(self._session, self._request.gpus)
+        except NrlError as error:
+            raise Failed("NoPorts", error.message) from error
         env = ray_environment(os.environ, str(self._folder), self._session)
         for number, (role, gpus) in enumerate(self._request.gpus.items()):
             folder = self._session / str(number)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 from local_case import RUN_ID, Local, environment_of
 
-from kubectl_nrl.local import record
+from kubectl_nrl.local import record, sessions
 
 
 @pytest.fixture
@@ -108,7 +109,7 @@ def test_a_driver_that_ignores_sigterm_is_stopped_all_the_same(local: Local, mon
     stopped = local.project.run(f"job stop {RUN_ID}").ok()
     assert f"local run {RUN_ID}: STOPPED" in stopped.out
     assert local.left() == {}
-    assert not Path(begun.session).exists()
+    assert sessions.owned(begun.session, begun.folder) == ""
     again = local.project.run(f"job stop {RUN_ID}").ok()
     assert "was over already" in again.err
 
@@ -134,7 +135,7 @@ def test_a_killed_command_changes_nothing(local: Local) -> None:
         time.sleep(0.05)
     command.send_signal(signal.SIGKILL)
     command.wait()
-    assert local.until(lambda run: run.torn_down).state == "SUCCEEDED"
+    assert local.over().state == "SUCCEEDED"
     assert local.record.log.read_text() == "done\n"
     assert local.left() == {}
 
@@ -151,7 +152,7 @@ def test_ctrl_c_leaves_the_run_alone_and_says_how_to_come_back(local: Local) -> 
     command.stderr.close()
     assert command.wait() == 130
     assert "follow it again: kubectl nrl job logs c -f" in said
-    assert local.until(lambda run: run.torn_down).state == "SUCCEEDED"
+    assert local.over().state == "SUCCEEDED"
 
 
 def test_a_killed_supervisor_is_an_orphan_until_it_is_cleared(local: Local) -> None:
@@ -179,7 +180,7 @@ def test_a_session_whose_run_is_forgotten_is_cleared(local: Local) -> None:
     record.change(begun.folder)
     (begun.folder / record.FILE).unlink()
     local.project.run("clean --yes").ok()
-    assert not Path(begun.session).exists()
+    assert sessions.owned(begun.session, begun.folder) == ""
 
 
 def test_ray_that_does_not_start_says_why(local: Local) -> None:
@@ -201,6 +202,27 @@ def test_ray_that_dies_ends_the_run(local: Local) -> None:
 def test_a_port_that_somebody_took_meanwhile_is_not_the_end(local: Local) -> None:
     done = local.run("echo ran", FAKE_RAY="busy").ok()
     assert done.out == "ran\n"
+    assert local.left() == {}
+
+
+def test_a_machine_without_ports_is_named(local: Local, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "BASE", tmp_path)  # where it can take nothing from other tests
+    # Whatever session has claimed a port counts.
+    hoard = sessions.make("hoard", local.project.path)
+    (hoard / "ports.json").write_text(json.dumps({"x": {str(p): p for p in range(20000, 32768)}}))
+    done = local.run("true")
+    assert done.exit == 1
+    assert "FAILED (NoPorts)" in done.err
+    assert "no free ports are left between 20000 and 32767" in done.err
+    assert local.left() == {}
+
+
+def test_a_supervisor_that_cannot_begin_says_why(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kubectl_nrl.local.requests._BOOT", "raise ImportError('no module named x')")
+    done = local.run("true")
+    assert done.exit == 6
+    assert "the run's supervisor is gone: ImportError: no module named x" in done.err
+    local.project.run("clean --yes").ok()
     assert local.left() == {}
 
 
@@ -308,4 +330,4 @@ def test_giving_up_leaves_the_run_alone(local: Local) -> None:
     done = local.run("sleep 2", "--timeout 0")
     assert done.exit == 4
     assert "the run goes on" in done.err
-    assert local.until(lambda run: run.torn_down).state == "SUCCEEDED"
+    assert local.over().state == "SUCCEEDED"
