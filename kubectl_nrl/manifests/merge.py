@@ -150,7 +150,8 @@ class _Merge:
                 self._forget(at)
                 self.into.sources[at] = Source(self.rank, self.label(written))
                 continue
-            self.maps(items[places[name]], item, at, written)
+            known = items[places[name]]
+            self.maps(known, {k: v for k, v in item.items() if k not in keys or k not in known}, at, written)
 
     def _set(self, base: dict[str, Any], key: str, value: Any, here: FieldPath, there: FieldPath) -> None:
         if key in base:

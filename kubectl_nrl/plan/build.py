@@ -25,7 +25,7 @@ from .profiles import choose_profile
 from .ranks import Rank
 from .roles import Sizes, add_user_spec, draft_role
 from .summary import role_plans
-from .written import as_planned
+from .written import as_planned, author
 
 if TYPE_CHECKING:
     from ..manager import Manager
@@ -210,9 +210,7 @@ class _Planner:
             core_patches.metadata(draft.workload, self.ctx, section, f"kuberay.{draft.role.name}")
         for name, layered in self.drafts.deployments.items():
             section = (self.config.infra.get("deployments") or {}).get(name) or {}
-            layered.merge(
-                {"spec": section.get("spec") or {}}, Rank.USER, judge.label(self.config, ("deployments", name))
-            )
+            layered.merge({"spec": section.get("spec") or {}}, Rank.USER, author(self.config, "deployments", name))
             core_patches.metadata(layered, self.ctx, section, f"deployments.{name}")
         core_patches.images_and_owner(self.drafts, self.ctx, self.problems)
         apply_forced(self.drafts, forced, self.ctx, self.manager, self.problems)

@@ -10,9 +10,9 @@ from ..api import Context, RunInfo
 from ..errors import Problem
 from ..manifests.merge import Layered
 from ..manifests.names import label_value
-from .drafts import Drafts
+from .drafts import Drafts, Label
 from .ranks import Rank
-from .written import origin
+from .written import author, origin
 
 
 def common(drafts: Drafts, ctx: Context) -> None:
@@ -46,7 +46,9 @@ def metadata(layered: Layered, ctx: Context, section: Mapping[str, Any], path: s
     ):
         for key, values in written.items():
             if values:
-                layered.merge({"metadata": {key: _texts(values)}}, rank, _written(ctx, *f"{source}{key}".split(".")))
+                layered.merge(
+                    {"metadata": {key: _texts(values)}}, rank, author(ctx.config, *f"{source}{key}".split("."))
+                )
     own = {"labels": object_labels(ctx), "annotations": {labels.RAW_USER: ctx.run.user.raw}}
     layered.merge({"metadata": own}, Rank.FORCED, "kubectl nrl")
 
@@ -72,25 +74,20 @@ def _run_label(kind: str, run: RunInfo) -> dict[str, str]:
     return {labels.RUN: run.id} if kind == "RayJob" else {}
 
 
-def _pod_layers(ctx: Context, section: str) -> Iterator[tuple[dict[str, Any], str]]:
+def _pod_layers(ctx: Context, section: str) -> Iterator[tuple[dict[str, Any], Label]]:
     """Pod templates that the common keys stand for, and the section's own labels, each with who wrote it.
 
     A section's annotations stay on its object: on a RayCluster KAI reads them for the whole gang, on pods for a group.
     """
     account = ctx.get("serviceAccount")
     if account:
-        yield {"spec": {"serviceAccountName": str(account)}}, _written(ctx, "serviceAccount")
+        yield {"spec": {"serviceAccountName": str(account)}}, author(ctx.config, "serviceAccount")
     secrets = [{"name": str(name)} for name in ctx.get("imagePullSecrets") or []]
     if secrets:
-        yield {"spec": {"imagePullSecrets": secrets}}, _written(ctx, "imagePullSecrets")
+        yield {"spec": {"imagePullSecrets": secrets}}, author(ctx.config, "imagePullSecrets")
     for path, key in (("labels", "labels"), ("annotations", "annotations"), (f"{section}.labels", "labels")):
         if ctx.get(path):
-            yield {"metadata": {key: _texts(ctx.get(path))}}, _written(ctx, *path.split("."))
-
-
-def _written(ctx: Context, *path: str | int) -> str:
-    where = origin(ctx.config, *path)
-    return where.short if where else "infra"
+            yield {"metadata": {key: _texts(ctx.get(path))}}, author(ctx.config, *path.split("."))
 
 
 def _image(group: Layered, ctx: Context, path: tuple[str | int, ...], problems: list[Problem]) -> None:
@@ -111,7 +108,7 @@ def _image(group: Layered, ctx: Context, path: tuple[str | int, ...], problems: 
             said = f"{written} of container {container.get('name')} is replaced by image: {image}"
             problems.append(Problem(said, place, severity="note"))
         patch = {"template": {"spec": {"containers": [{"name": container.get("name"), "image": str(image)}]}}}
-        group.merge(patch, Rank.FLAG, _written(ctx, "image"))
+        group.merge(patch, Rank.FLAG, author(ctx.config, "image"))
 
 
 def _deployment(name: str, layered: Layered, ctx: Context) -> None:
@@ -119,7 +116,7 @@ def _deployment(name: str, layered: Layered, ctx: Context) -> None:
     containers = (((layered.value.get("spec") or {}).get("template") or {}).get("spec") or {}).get("containers") or []
     bare = [{"name": c.get("name"), "image": str(ctx.get("image"))} for c in containers if not c.get("image")]
     if bare and ctx.get("image"):
-        layered.merge({"spec": {"template": {"spec": {"containers": bare}}}}, Rank.SECTION, _written(ctx, "image"))
+        layered.merge({"spec": {"template": {"spec": {"containers": bare}}}}, Rank.SECTION, author(ctx.config, "image"))
     own = {"metadata": {"labels": pod_labels(ctx, f"deployments.{name}")}}
     layered.merge({"spec": {"template": own}}, Rank.FORCED, "kubectl nrl")
 

@@ -67,16 +67,6 @@ def _mappings(value: Any) -> list[tuple[str, dict[str, Any]]]:
     return [(str(k), v) for k, v in value.items() if isinstance(v, dict)] if isinstance(value, dict) else []
 
 
-def label(config: Config, path: FieldPath) -> Callable[[FieldPath], str]:
-    """Who wrote a field of a section: `infra.yaml:31`."""
-
-    def who(at: FieldPath) -> str:
-        found = origin(config, *path, *at)
-        return found.short if found else "infra"
-
-    return who
-
-
 def names(ctx: Context, options: Options) -> Iterable[Problem]:
     """Names that KubeRay or Kubernetes would refuse, and two objects of one name."""
     seen: dict[str, str] = {}

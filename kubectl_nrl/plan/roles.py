@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from .drafts import RoleDraft
 from .model import Options
 from .ranks import Rank
 from .segments import natural_size
-from .written import origin
+from .written import author, origin
 
 #: Names in a cluster made from a profile.
 WORKER_GROUP = "worker"
@@ -106,7 +106,7 @@ def draft_role(
         draft.head.merge(_made_head(config, role), Rank.BUILTIN, "built-in")
     version = config.infra.get("rayVersion")
     if version is not None:
-        draft.cluster.merge({"rayVersion": str(version)}, Rank.SECTION, _label(config, ("rayVersion",)))
+        draft.cluster.merge({"rayVersion": str(version)}, Rank.SECTION, author(config, "rayVersion"))
         if spec.get("rayVersion") not in (None, version):
             said = f"rayVersion {version} yields to the spec of {role}, which writes {spec['rayVersion']}"
             problems.append(Problem(said, origin(config, "rayVersion"), severity="note"))
@@ -127,24 +127,16 @@ def add_user_spec(draft: RoleDraft, config: Config) -> None:
     draft.cluster.merge(
         {k: v for k, v in spec.items() if k not in ("headGroupSpec", "workerGroupSpecs")},
         Rank.USER,
-        _label(config, base),
+        author(config, *base),
     )
-    draft.head.merge(spec.get("headGroupSpec") or {}, Rank.USER, _label(config, (*base, "headGroupSpec")))
+    draft.head.merge(spec.get("headGroupSpec") or {}, Rank.USER, author(config, *base, "headGroupSpec"))
     for index, group in enumerate(spec.get("workerGroupSpecs") or []):
         layered = draft.groups.get(str(group.get("groupName")))
         if layered is not None:
-            layered.merge(group, Rank.USER, _label(config, (*base, "workerGroupSpecs", index)))
+            layered.merge(group, Rank.USER, author(config, *base, "workerGroupSpecs", index))
             counts = _counts(group, draft.role.groups[index].replicas)
             removed = {key: count for key, count in counts.items() if key not in layered.value}
             layered.merge(removed, Rank.USER, "built-in")
-
-
-def _label(config: Config, base: FieldPath) -> Callable[[FieldPath], str]:
-    def label(path: FieldPath) -> str:
-        found = origin(config, *base, *path)
-        return found.short if found else "infra"
-
-    return label
 
 
 def _no_spec(config: Config, role: str) -> Problem:

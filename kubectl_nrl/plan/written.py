@@ -7,7 +7,7 @@ the only thing Kubernetes takes.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..config import Config
@@ -64,6 +64,16 @@ def _text(value: Any, at: Path, config: Config) -> Any:
     if written is not None and "${" not in written:
         return written
     return ("true" if value else "false") if isinstance(value, bool) else str(value)
+
+
+def author(config: Config, *base: str | int) -> Callable[[Path], str]:
+    """Who wrote a field below a place of the infra file, as `check --explain` shows it: `infra.yaml:31`."""
+
+    def who(at: Path) -> str:
+        found = origin(config, *base, *at)
+        return found.short if found else "infra"
+
+    return who
 
 
 def origin(config: Config, *path: str | int) -> Origin | None:

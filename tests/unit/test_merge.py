@@ -108,6 +108,11 @@ def test_the_source_of_each_field_is_the_layer_that_set_it_last():
     assert paths["spec.containers[ray].env[B]"] == "layer0"
 
 
+def test_the_key_of_an_element_stays_the_first_writers():
+    got = merged(env({"name": "A", "value": "1"}), env({"name": "B", "value": "2"}))
+    assert got.source(("spec", "containers", "[ray]", "name")).label == "layer0"
+
+
 def test_a_label_is_asked_with_the_path_as_written():
     seen = []
     Layered().merge(env({"name": "A", "value": "1"}), 0, lambda path: seen.append(path) or "x")
