@@ -29,15 +29,15 @@ def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
         "words", metavar="RECIPE [OVERRIDES]", nargs="*", help="the recipe, and Hydra overrides: a.b=1, +a=1, ++a=1, ~a"
     )
     parser.add_argument("--infra", metavar="FILE", help="the infra file (not needed when the recipe holds `infra:`)")
+    parser.add_argument(
+        "--repo-root", metavar="DIR", help="the directory whose code runs, with --local (default: the current one)"
+    )
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--rayjob", dest="mode", action="store_const", const="rayjob", help="an ephemeral RayJob")
     mode.add_argument(
         "--raycluster", dest="mode", action="store_const", const="raycluster", help="long-lived Ray clusters"
     )
     parser.add_argument("--local", action="store_true", help="on this machine, no Kubernetes (also: profile: local)")
-    parser.add_argument(
-        "--repo-root", metavar="DIR", help="the checkout on this machine (default: the current directory)"
-    )
 
 
 def add_launch_arguments(parser: argparse.ArgumentParser) -> None:
