@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -331,3 +332,24 @@ def test_giving_up_leaves_the_run_alone(local: Local) -> None:
     assert done.exit == 4
     assert "the run goes on" in done.err
     assert local.over().state == "SUCCEEDED"
+
+
+def test_a_terminal_sees_a_panel_until_the_log_begins(local: Local) -> None:
+    local.infra("sleep 0.5; echo step 1 reward 1")
+    local.env["TERM"] = "xterm"
+    master, slave = os.openpty()
+    command = local.command("run", "recipe.yaml", "--infra", "infra.yaml", stdout=slave, stderr=slave)
+    os.close(slave)
+    said = b""
+    with contextlib.suppress(OSError):  # on Linux the end of a terminal is an error
+        while data := os.read(master, 65536):
+            said += data
+    os.close(master)
+    assert command.wait() == 0
+    before, _, after = said.partition(b"step 1 reward 1\r\n")
+    assert b"starting Ray" in before
+    assert b"running; Ray's dashboard: http://127.0.0.1:" in before
+    assert before.endswith(b"\x1b[2K")  # the panel's line is gone, and the cursor is shown again
+    assert before.rindex(b"\x1b[?25h") > before.rindex(b"running;")
+    assert b"SUCCEEDED" in after
+    assert b"\x1b[?25l" not in after
