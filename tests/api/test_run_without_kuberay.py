@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -22,8 +24,19 @@ def bare_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     ours = [name.partition("/")[2] for name in served if name.endswith(".ray.io")]
     if ours:
         cluster.kubectl("delete", "crd", *ours)
-    yield cluster
-    stopped(cluster)
+    try:
+        _until_unserved(cluster, "ray.io")
+        yield cluster
+    finally:
+        stopped(cluster)
+
+
+def _until_unserved(cluster: Cluster, group: str) -> None:
+    """The API server lists a group for a moment after the last CRD of it is gone."""
+    deadline = time.monotonic() + 120
+    while group in (served := [entry["name"] for entry in json.loads(cluster.kubectl("get", "--raw=/apis"))["groups"]]):
+        assert time.monotonic() < deadline, served
+        time.sleep(0.1)
 
 
 @pytest.mark.parametrize(

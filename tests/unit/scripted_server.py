@@ -57,7 +57,7 @@ class Server:
         self._listener.close()
         self.cut()
         for thread in self._threads:
-            thread.join(5)
+            thread.join(60)
             assert not thread.is_alive()
 
     def cut(self) -> None:

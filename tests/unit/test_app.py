@@ -289,12 +289,12 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     os.close(read)
     process = entry("--help", stdout=write, stderr=subprocess.PIPE)
     os.close(write)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=60)
     assert err == b""
     assert process.returncode in (0, 141)
 
 
 def test_a_closed_stdout_is_no_error() -> None:
     code = f"exec {sys.executable} -c 'from kubectl_nrl.app import entry; entry()' version >&-"
-    done = subprocess.run(["sh", "-c", code], capture_output=True, check=False, timeout=30)
+    done = subprocess.run(["sh", "-c", code], capture_output=True, check=False, timeout=60)
     assert (done.returncode, done.stderr) == (0, b"")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -40,10 +38,9 @@ PROJECT = Project(
 )
 
 
-def assert_tidy(outcome: Outcome, started: float) -> None:
+def assert_tidy(outcome: Outcome) -> None:
     assert outcome.exit in (0, 2), outcome
     assert "Traceback" not in outcome.err
-    assert time.monotonic() - started < 5
     if outcome.exit == 2:
         assert "error: " in outcome.err
     else:
@@ -53,23 +50,20 @@ def assert_tidy(outcome: Outcome, started: float) -> None:
 @settings(max_examples=150, deadline=None)
 @given(st.lists(WORDS, max_size=3), st.sampled_from(LOCAL), st.lists(WORDS, max_size=7))
 def test_any_words(before: list[str], verb: str, after: list[str]) -> None:
-    started = time.monotonic()
-    assert_tidy(PROJECT.run([*before, verb, *after]), started)
+    assert_tidy(PROJECT.run([*before, verb, *after]))
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(WORDS, max_size=6))
 def test_any_overrides_of_a_good_check(words: list[str]) -> None:
-    started = time.monotonic()
-    assert_tidy(PROJECT.run(["check", "recipe.yaml", "--infra", "infra.yaml", *words]), started)
+    assert_tidy(PROJECT.run(["check", "recipe.yaml", "--infra", "infra.yaml", *words]))
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.sampled_from([*VERBS]), st.lists(WORDS, max_size=6))
 def test_a_wrong_flag_ends_every_verb(verb: str, words: list[str]) -> None:
-    started = time.monotonic()
     outcome = PROJECT.run([verb, "--no-such-flag", *words])
-    assert_tidy(outcome, started)
+    assert_tidy(outcome)
     assert outcome.exit == 2 or "-h" in words or "--help" in words
 
 

@@ -76,7 +76,7 @@ def socks(script: list[tuple[bytes, bytes]], proxy: str) -> None:
             url = proxy.format(listener.getsockname()[1])
             through_proxy(url, "api.example", 6443, Patience(5)).close()
         finally:
-            thread.join(5)
+            thread.join(60)
         assert wrong == []
 
 

@@ -325,14 +325,14 @@ def tunnel() -> Iterator[tuple[str, list[str]]]:
                 back = threading.Thread(target=pump, args=(outer, inner))
                 back.start()
                 pump(inner, outer)
-                back.join(5)
+                back.join(60)
 
     threads.append(threading.Thread(target=serve))
     threads[0].start()
     yield f"127.0.0.1:{listener.getsockname()[1]}", asked
     listener.shutdown(socket.SHUT_RDWR)
     listener.close()
-    threads[0].join(5)
+    threads[0].join(60)
 
 
 def test_proxy_url_is_used_and_its_password_is_not_shown(tmp_path: Path, tunnel: tuple[str, list[str]]) -> None:

@@ -108,7 +108,7 @@ def test_a_job_goes_with_its_head(ray: Run, tmp_path: Path) -> None:
         ray.forget_heads(set())
         assert (await ray.dashboard("GET", "/api/jobs/a", b"", HEAD))[0] == 404
         assert (await ray.agent("GET", "/logs/job-driver-a.log", ""))[0] == 404
-        await asyncio.wait(ray._running, timeout=5)
+        await asyncio.wait(ray._running, timeout=60)
         assert not ray._running
 
     ray(scenario)

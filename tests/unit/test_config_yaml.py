@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -134,20 +133,15 @@ def test_a_byte_order_mark_and_crlf_are_no_fault(files: ConfigFiles) -> None:
 
 def test_a_huge_file_is_refused_by_its_size_without_reading_it(files: ConfigFiles) -> None:
     with (files.directory / "r.yaml").open("wb") as file:
-        file.truncate(50 << 20)
-    start = time.monotonic()
-    problem = files.only_problem()
-    assert "is 50.0 MiB" in problem.message
-    assert time.monotonic() - start < 1
+        file.truncate(1 << 40)  # more than memory holds
+    assert f"is {1 << 20}.0 MiB" in files.only_problem().message
 
 
 def test_nested_anchors_cannot_expand_without_bound(files: ConfigFiles) -> None:
     bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
         f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 20)
     )
-    start = time.monotonic()
     assert "expands to more than" in files.write({"r.yaml": bomb}).only_problem().message
-    assert time.monotonic() - start < 10
 
 
 def test_a_missing_file_and_a_directory_are_named(files: ConfigFiles) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -37,11 +37,13 @@ class World:
         monkeypatch.setattr("kubectl_nrl.facts.discover", lambda cluster: self.facts)
         monkeypatch.setattr("kubectl_nrl.ray_jobs.connect", lambda cluster, raycluster: self.jobs)
 
-    def play(self, *states: tuple[str, str], pods_go: bool = True, **last: Any) -> None:
-        self.cluster.after["create", "RayJob"] = lambda: self._start(states, pods_go, last)
+    def play(
+        self, *states: tuple[str, str], pods_go: bool = True, then: Callable[[], Any] = lambda: None, **last: Any
+    ) -> None:
+        self.cluster.after["create", "RayJob"] = lambda: self._start(states, pods_go, last, then)
 
-    def _start(self, states: Any, pods_go: bool, last: dict[str, Any]) -> None:
-        thread = threading.Thread(target=self._act, args=(states, pods_go, last), daemon=True)
+    def _start(self, states: Any, pods_go: bool, last: dict[str, Any], then: Callable[[], Any]) -> None:
+        thread = threading.Thread(target=lambda: (self._act(states, pods_go, last), then()), daemon=True)
         self.threads.append(thread)
         thread.start()
 
@@ -76,7 +78,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     made = World(monkeypatch)
     yield made
     for thread in made.threads:
-        thread.join(5)
+        thread.join(60)
 
 
 @pytest.mark.parametrize(
@@ -171,8 +173,7 @@ def test_giving_up_exits_4_with_lines_that_work_when_pasted(world: World) -> Non
 
 
 def test_a_run_deleted_by_somebody_else_is_unknown(world: World) -> None:
-    world.play(*RAN)
-    threading.Timer(0.8, lambda: world.cluster.remove("RayJob", JOB)).start()
+    world.play(*RAN, then=lambda: world.cluster.remove("RayJob", JOB))
     done = world.run("-o json")
     assert done.exit == 6
     assert done.result("run")["state"] == "UNKNOWN"

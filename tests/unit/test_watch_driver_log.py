@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,13 @@ from kubectl_nrl.watch import DriverLog, LogCopy, Source, directory, read_record
 from kubectl_nrl.watch.log_view import Shown, WandbPage
 
 SOURCE = Source("r-abc", "r-abc", "id-1")
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.01)
 
 
 class Follower:
@@ -32,14 +40,11 @@ class Follower:
         self.got += data
 
     def until(self, size: int) -> None:
-        deadline = time.monotonic() + 3
-        while len(self.got) < size:
-            assert time.monotonic() < deadline, self.got
-            time.sleep(0.01)
+        wait_for(lambda: len(self.got) >= size)
 
     def finish(self, patience: float = 1.0) -> bool:
         self.log.finish(patience)
-        end = self.log.join(5)
+        end = self.log.join(60)
         assert end is not None
         return end.complete
 
@@ -156,8 +161,12 @@ def test_a_refusal_is_said_at_once_and_only_once() -> None:
     jobs = FakeJobs(b"")
     jobs.errors = [ClusterError("you may not create pods/portforward", status=403)] * 2
     follower = Follower(jobs)
+    pauses: list[float] = []
+    follower.log._pause = pauses.append  # type: ignore[method-assign]
+    jobs.log = b"x\n"
     follower.log.follow(SOURCE)
-    time.sleep(0.1)
+    follower.until(2)
+    assert pauses[:2] == [30.0, 30.0]
     assert len(follower.said) == 1
     assert "watched without it" in follower.said[0]
     follower.log.stop()
@@ -168,7 +177,7 @@ def test_a_log_that_has_not_begun_is_no_news() -> None:
     jobs.errors = [ClusterError("no running head pod", reason="NoHead")] * 5
     follower = Follower(jobs)
     follower.log.follow(SOURCE)
-    time.sleep(0.2)
+    wait_for(lambda: not jobs.errors)
     jobs.log = b"x\n"
     follower.until(2)
     assert follower.finish()
@@ -214,7 +223,7 @@ def test_a_closed_pipe_reaches_the_thread_that_waits() -> None:
 
     follower.log._sink = closed
     follower.log.follow(SOURCE)
-    follower.log.join(3)
+    follower.log.join(60)
     assert isinstance(follower.log.failure, BrokenPipeError)
 
 
