@@ -35,7 +35,9 @@ logs = folder / "logs"
 logs.mkdir()
 with open(logs / "worker.out", "ab") as out:
     # As Ray's workers after setproctitle: no environment to be known by, a parent that is gone.
-    subprocess.Popen(["sh", "-c", "sleep 600 & sleep 600"], env={}, stdout=out, stderr=out, start_new_session=True)
+    worker = subprocess.Popen(["sh", "-c", "sleep 600 & sleep 600"], env={}, stdout=out, stderr=out, start_new_session=True)
+    with open(Path(os.environ["HOME"]) / "workers", "a") as known:
+        print(worker.pid, file=known)
 (folder / "ray_current_cluster").write_text("127.0.0.1:" + flags["port"])
 while not (how == "die" and (folder.parent / "die").exists()):
     time.sleep(0.05)

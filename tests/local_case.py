@@ -77,6 +77,10 @@ class Local:
             pids = processes.of_run(str(run.folder), session)
             if pids or run.alive or session:
                 found[run.id] = (pids, run.alive, session)
+        workers = self.project.home / "workers"  # of the fake Ray: known without looking as the program does
+        for pid in workers.read_text().split() if workers.exists() else ():
+            if _lives(pid):
+                found[f"worker {pid}"] = "alive"
         return found
 
     def end(self) -> None:
@@ -88,6 +92,13 @@ class Local:
             processes.end(lambda mark=str(run.folder), session=session: processes.of_run(mark, session), grace=0)  # type: ignore[misc]
             if session:
                 sessions.remove(Path(session))
+
+
+def _lives(pid: str) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
 
 
 def environment_of(log: str) -> Mapping[str, str]:
