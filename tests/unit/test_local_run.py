@@ -254,7 +254,7 @@ def test_gpus_are_pretended_for_those_who_ask(local: Local) -> None:
     assert "--num-gpus" not in (local.record.folder / "ray-training.log").read_text()
 
 
-ROLES = "kuberay:\n  training: {}\n  generation:\n    daemon: {entrypoint: 'echo serving $RAY_ADDRESS; sleep 600'}\n"
+ROLES = "kuberay:\n  training: {}\n  generation:\n    daemon: {entrypoint: 'echo serving $RAY_ADDRESS; exec sleep 600'}\n"
 
 
 def test_each_role_has_a_ray_and_its_daemon(local: Local) -> None:
@@ -268,7 +268,7 @@ def test_each_role_has_a_ray_and_its_daemon(local: Local) -> None:
 
 
 def test_a_daemon_that_ends_ends_the_run(local: Local) -> None:
-    done = local.run("sleep 600", more=ROLES.replace("sleep 600", "exit 3"))
+    done = local.run("sleep 600", more=ROLES.replace("exec sleep 600", "exit 3"))
     assert done.exit == 1
     assert "the daemon of generation has ended: it ended with exit status 3" in done.err
 
