@@ -15,6 +15,11 @@ from ..errors import ClusterError
 
 LONGEST = 600
 
+INSTALL_KUBERAY = (
+    "an admin installs KubeRay: helm install kuberay-operator kuberay/kuberay-operator "
+    "--repo https://ray-project.github.io/kuberay-helm/ -n kuberay-system --create-namespace"
+)
+
 #: Things that look like credentials: bearer headers, JSON web tokens, well-known prefixes of tokens.
 _SECRET = re.compile(
     r"(?i:bearer)\s+[\w.~+/=-]{8,}|eyJ[\w-]{8,}\.[\w-]+\.?[\w-]*|\bhf_[A-Za-z0-9]{10,}|\bsk-[\w-]{20,}"
@@ -83,9 +88,10 @@ _REASONS = {
 
 def not_served(doing: str, detail: str = "") -> ClusterError:
     """The kind does not exist on this cluster: never to be taken for "the object is not there"."""
+    kind = doing.partition('"')[0]  # names of objects are quoted
     return ClusterError(
         f"cannot {doing}: this cluster does not serve it{': ' + detail if detail else ''}",
-        "see what it serves: kubectl api-resources",
+        INSTALL_KUBERAY if ".ray.io" in kind else "see what it serves: kubectl api-resources",
         status=404,
         reason="NotServed",
     )

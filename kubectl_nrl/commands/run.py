@@ -100,6 +100,7 @@ def _plan(
     args: argparse.Namespace, session: Session, run: RunInfo, cluster: Any, config: Config
 ) -> tuple[Config, Plan]:
     """The Plan for this cluster. What is wrong in the files is said even when the cluster cannot be reached."""
+    from ..cluster.errors import INSTALL_KUBERAY
     from ..facts import discover
 
     try:
@@ -116,8 +117,7 @@ def _plan(
     if not facts.kuberay and plan.kind == "RayJob":
         raise ClusterError(
             f"this cluster has no KubeRay (ray.io/v1 is not served by {cluster.server})",
-            "an admin installs it: helm install kuberay-operator kuberay/kuberay-operator "
-            "--repo https://ray-project.github.io/kuberay-helm/ -n kuberay-system --create-namespace",
+            INSTALL_KUBERAY,
             reason="NotServed",
         )
     return config, plan

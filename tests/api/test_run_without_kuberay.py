@@ -55,4 +55,5 @@ def test_runs_and_job_do_not_take_a_missing_kind_for_an_empty_list(bare_cluster:
     for line in ("runs", "job logs some-run", "job stop some-run"):
         done = project.run(line)
         assert done.exit == 3, done
-        assert "ray.io" in done.err
+        assert "rayjobs.ray.io" in done.err and "this cluster does not serve it" in done.err
+        assert "helm install kuberay-operator" in done.err

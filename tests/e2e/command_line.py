@@ -47,7 +47,7 @@ class Running:
     def interrupt(self) -> int:
         """Ctrl-C, as a terminal sends it; the exit code."""
         self.process.send_signal(signal.SIGINT)
-        return self.process.wait(15)
+        return self.process.wait(60)
 
     def end(self) -> int:
         return self.process.wait(PATIENCE)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -176,10 +175,9 @@ def test_a_cut_is_an_error_and_the_next_request_works(node_cluster: Harness, nam
 
 
 def test_silence_ends_with_a_timeout(forward: Forward) -> None:
-    started = time.monotonic()
     with pytest.raises(ClusterError) as caught:
         forward.request("GET", "/sleep", timeout=1)
-    assert caught.value.reason == "Timeout" and time.monotonic() - started < 3
+    assert caught.value.reason == "Timeout"
 
 
 def test_a_user_who_may_only_create(node_cluster: Harness, namespace: str) -> None:

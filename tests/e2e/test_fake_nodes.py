@@ -36,7 +36,7 @@ def rayjob(entrypoint: str) -> dict[str, Any]:
 
 
 def waited(cluster: Cluster, namespace: str, *final: str) -> dict[str, Any]:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while True:
         status = json.loads(cluster.kubectl("-n", namespace, "get", "rayjob", "fake", "-o", "json")).get("status", {})
         if status.get("jobDeploymentStatus") in final:
@@ -55,7 +55,7 @@ def test_a_rayjob_runs_to_its_end(
     kwok_cluster.kubectl("-n", kwok_namespace, "create", "-f", "-", stdin=json.dumps(rayjob(entrypoint)))
     status = waited(kwok_cluster, kwok_namespace, "Complete", "Failed")
     assert (status["jobDeploymentStatus"], status["jobStatus"]) == (deployment, job)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while kwok_cluster.kubectl("-n", kwok_namespace, "get", "pods", "-o", "name"):
         assert time.monotonic() < deadline, "pods are left"
         time.sleep(0.3)

@@ -6,6 +6,7 @@ import contextlib
 import json
 import socket
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -65,6 +66,13 @@ class Server:
         for connection in list(self._open):
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
+
+    def until_closed(self) -> None:
+        """Wait until this side has closed every connection."""
+        deadline = time.monotonic() + 60
+        while self._open:
+            assert time.monotonic() < deadline, "a connection stays open"
+            time.sleep(0.01)
 
     def _accept(self) -> None:
         count = 0

@@ -49,6 +49,9 @@ def test_a_bare_404_says_that_the_kind_is_not_served() -> None:
     error = errors.refusal('get rayjobs.ray.io "x"', 404, b"404 page not found\n")
     assert (error.reason, error.status) == ("NotServed", 404)
     assert error.message == 'cannot get rayjobs.ray.io "x": this cluster does not serve it'
+    assert "helm install kuberay-operator" in error.hint
+    other = errors.refusal('get computedomains.resource.nvidia.com "a.ray.io"', 404, b"404 page not found\n")
+    assert other.hint == "see what it serves: kubectl api-resources"
 
 
 def test_bad_credentials_name_the_user_and_not_the_token() -> None:

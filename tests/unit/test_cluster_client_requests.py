@@ -95,7 +95,7 @@ def test_a_create_is_never_sent_twice(tmp_path: Path, reply: bytes | None) -> No
 def test_a_connection_that_was_closed_while_idle_is_replaced_even_for_a_create(tmp_path: Path) -> None:
     with Server(in_turn(answer(201, POD)), close_after=True) as server, connect(tmp_path, server.url) as cluster:
         cluster.create(POD)
-        time.sleep(0.1)
+        server.until_closed()
         cluster.create(POD)
         assert [asked.connection for asked in server.asked] == [1, 2]
 

@@ -88,14 +88,25 @@ def test_the_log_so_far_and_its_last_lines(world: World) -> None:
 def test_following_ends_with_the_run_and_as_the_run(world: World) -> None:
     world.put(RUNNING)
 
+    all_read, log_chunk = threading.Event(), world.jobs.log_chunk
+
+    def noticing(submission_id: str, offset: int) -> bytes:
+        got = log_chunk(submission_id, offset)
+        if not got:
+            all_read.set()
+        return got
+
+    world.jobs.log_chunk = noticing  # type: ignore[method-assign]
+
     def fail() -> None:
+        all_read.wait(60)
         world.jobs.log += b"four\n"
         world.cluster.set_status("RayJob", "r", jobDeploymentStatus="Failed", jobStatus="FAILED", reason="AppFailed")
 
-    timer = threading.Timer(0.8, fail)
-    timer.start()
+    failing = threading.Thread(target=fail)
+    failing.start()
     done = world.run("job logs id-1 -f --tail 1")
-    timer.join()
+    failing.join()
     assert done.exit == 1
     assert done.out == "three\nfour\n"
     assert "rayjob/r: FAILED (AppFailed)" in done.err

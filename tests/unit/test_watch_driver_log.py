@@ -42,7 +42,7 @@ class Follower:
     def until(self, size: int) -> None:
         wait_for(lambda: len(self.got) >= size)
 
-    def finish(self, patience: float = 1.0) -> bool:
+    def finish(self, patience: float = 60.0) -> bool:
         self.log.finish(patience)
         end = self.log.join(60)
         assert end is not None
@@ -102,7 +102,7 @@ def test_a_head_that_goes_after_the_drivers_end_was_read_is_no_loss() -> None:
     follower = Follower(jobs)
     follower.log.follow(SOURCE)
     follower.until(5)
-    time.sleep(0.1)
+    wait_for(lambda: follower.log._driver_over)
     jobs.errors = [ClusterError("gone", reason="Gone")] * 1000
     assert follower.finish()
 
