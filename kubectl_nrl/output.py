@@ -74,6 +74,38 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     return _ASSIGNMENT.sub(hide, text)
 
 
+class Panel:
+    """A line that moves, on a terminal, while something is waited for: a spinner, what is being done, since when.
+
+    `live` is False where there is no terminal to draw on (or -q, or another format than text): then nothing is drawn.
+    """
+
+    def __init__(self, live: bool, color: bool) -> None:
+        self.live = live
+        self._color = color
+        self._drawn: Any = None
+
+    def show(self, text: str, seconds: float) -> None:
+        """Draw, or draw anew."""
+        if not self.live:
+            return
+        words = f"{text}  {int(seconds)}s"
+        if self._drawn is None:
+            from rich.console import Console
+
+            console = Console(file=sys.stderr, no_color=not self._color, highlight=False)
+            self._drawn = console.status(words, spinner="dots" if self._color else "line")
+            self._drawn.start()
+        else:
+            self._drawn.update(words)
+
+    def close(self) -> None:
+        """Take the line away; what follows begins where it stood."""
+        drawn, self._drawn = self._drawn, None
+        if drawn is not None:
+            drawn.stop()
+
+
 class Output:
     """Where a command's words go. `format` is text, json or yaml; `wrote` says whether stdout has got anything."""
 
@@ -148,6 +180,11 @@ class Output:
         with Progress(*columns, console=console, transient=True) as progress:
             task = progress.add_task(what, total=total)
             yield lambda done: progress.update(task, completed=done)
+
+    def panel(self) -> Panel:
+        """A moving line for what is waited for."""
+        live = sys.stderr.isatty() and not self.quiet and self._env.get("TERM") != "dumb"
+        return Panel(live, self.color(sys.stderr))
 
     def plain(self, text: str) -> None:
         """A block for people, on stderr, whatever -q says."""

@@ -23,14 +23,7 @@ class ExecSubmitter(Submitter):
     available = False
 
 
-class LocalSubmitter(Submitter):
-    name = "local"
-    summary = "a Ray on this machine"
-    available = False
-
-
 @hookimpl
 def nrl_submitters() -> Iterator[Submitter]:
     yield PortForwardSubmitter()
     yield ExecSubmitter()
-    yield LocalSubmitter()

@@ -35,6 +35,8 @@ class Checked:
 
     def text(self) -> str:
         plan = self.plan
+        if plan.kind == "local":
+            return self._text_here()
         lines = [
             f"{plan.kind} {_workload(plan)}",
             *_rows(
@@ -62,6 +64,22 @@ class Checked:
         if self.explain:
             lines += ["", *explain_lines(plan)]
         return "\n".join(line.rstrip() for line in lines)
+
+    def _text_here(self) -> str:
+        """A Plan for this machine: Rays and a directory."""
+        plan = self.plan
+        return "\n".join(
+            [
+                f"local {_workload(plan)}",
+                *_rows(
+                    *((role.name, "a Ray on this machine") for role in plan.roles),
+                    ("code", f"runs in {plan.launch.working_dir or 'the current directory'}"),
+                ),
+                "entrypoint:",
+                *_indented(plan.launch.entrypoint),
+                *(line for daemon in plan.daemons for line in _daemon_lines(daemon)),
+            ]
+        )
 
     def data(self) -> dict[str, Any]:
         plan, launch, lifetime = self.plan, self.plan.launch, self.plan.lifetime

@@ -22,9 +22,10 @@ kubectl nrl job logs 20261130-120000-abcd -f
 kubectl nrl job logs rayjob/grpo-a --tail 200
 kubectl nrl job stop 20261130-120000-abcd
 kubectl nrl job resume 20261130-120000-abcd --repo-root ~/nemo-rl
+kubectl nrl job list
 """
 
-_ACTIONS = ("logs", "stop", "resume")
+_ACTIONS = ("list", "logs", "stop", "resume")
 #: The actions that a flag belongs to.
 _FLAGS = {
     "follow": ("logs",), "tail": ("logs",), "force": ("stop", "resume"), "yes": ("stop",), "repo_root": ("resume",),
@@ -34,13 +35,13 @@ _FLAGS = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "action", metavar="logs|stop|resume", choices=_ACTIONS,
-        help="show the driver's log, stop the run, or submit what a laptop that left did not",
+        "action", metavar="list|logs|stop|resume", choices=_ACTIONS,
+        help="the jobs of this machine, a driver's log, the end of a run, or what a laptop that left did not submit",
     )  # fmt: skip
-    parser.add_argument("id", metavar="ID", help="a run's id, its RayJob's name, or rayjob/NAME")
+    parser.add_argument("id", metavar="ID", nargs="?", help="a run's id, its RayJob's name, or rayjob/NAME")
     logs = parser.add_argument_group("logs")
     logs.add_argument("-f", "--follow", action="store_true", help="follow to the run's end; exit as the run does")
-    logs.add_argument("--tail", metavar="LINES", type=_lines, help="the last lines only (default: all)")
+    logs.add_argument("--tail", metavar="LINES", type=lines, help="the last lines only (default: all)")
     stop = parser.add_argument_group("stop and resume")
     stop.add_argument("--force", action="store_true", help="also a run of another owner")
     stop.add_argument("--yes", action="store_true", help="answer yes to questions (stop)")
@@ -52,19 +53,49 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def handle(args: argparse.Namespace, session: Session) -> ExitCode | int:
+    from . import local_job
+
     _refuse_flags(args)
+    if args.action == "list":
+        return _list(args, session)
+    if args.id is None:
+        raise UsageError("a run's ID is missing", "kubectl nrl runs")
+    here = local_job.find(session, args.id)
     if args.action == "logs":
+        if here is not None:
+            return local_job.logs(session, here, follow=args.follow, lines=args.tail)
         from .job_logs import logs
 
         return logs(args, session)
     if args.action == "resume":
-        from .job_resume import resume
-
-        args.wait = args.wait is not False
-        return resume(args, session)
+        return _resume(args, session, here)
+    if here is not None:
+        return local_job.stop(session, here)
     from .job_stop import stop
 
     return stop(args, session)
+
+
+def _list(args: argparse.Namespace, session: Session) -> ExitCode:
+    """The jobs of this machine, whatever became of them."""
+    from .. import local
+    from .local_list import LocalList
+
+    if args.id is not None:
+        raise UsageError(f'unrecognized argument "{args.id}"', "kubectl nrl job list")
+    session.output.result(LocalList(local.runs(session.env), session.clock(), "no jobs on this machine"))
+    return ExitCode.OK
+
+
+def _resume(args: argparse.Namespace, session: Session, here: object) -> ExitCode | int:
+    if here is not None:
+        raise UsageError(
+            f"run {args.id} runs on this machine, where nothing is uploaded", f"kubectl nrl job logs {args.id}"
+        )
+    from .job_resume import resume
+
+    args.wait = args.wait is not False
+    return resume(args, session)
 
 
 def connect_to_run(session: Session, word: str) -> tuple[Cluster, str, RunRecord | None]:
@@ -80,7 +111,7 @@ def not_found(word: str, namespace: str) -> UsageError:
     return UsageError(f'no run "{word}" in namespace "{namespace}"', "kubectl nrl runs -A")
 
 
-def _lines(word: str) -> int:
+def lines(word: str) -> int:
     if not word.isascii() or not word.isdigit():
         raise argparse.ArgumentTypeError(f'"{word}" is not a number of lines')
     return int(word)
@@ -93,5 +124,6 @@ def _refuse_flags(args: argparse.Namespace) -> None:
         if given and args.action not in actions:
             flag = "--" + name.replace("_", "-")
             raise UsageError(
-                f"{flag} belongs to job {' and '.join(actions)}", f"kubectl nrl job {args.action} {args.id}"
+                f"{flag} belongs to job {' and '.join(actions)}",
+                " ".join(w for w in (f"kubectl nrl job {args.action}", args.id) if w),
             )

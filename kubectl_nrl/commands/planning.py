@@ -30,13 +30,16 @@ def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--infra", metavar="FILE", help="the infra file (not needed when the recipe holds `infra:`)")
     parser.add_argument(
-        "--repo-root", metavar="DIR", help="the directory whose code is uploaded (default: the current one)"
+        "--repo-root",
+        metavar="DIR",
+        help="the directory whose code is uploaded, or runs with --local (default: the current one)",
     )
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--rayjob", dest="mode", action="store_const", const="rayjob", help="an ephemeral RayJob")
     mode.add_argument(
         "--raycluster", dest="mode", action="store_const", const="raycluster", help="long-lived Ray clusters"
     )
+    parser.add_argument("--local", action="store_true", help="on this machine, no Kubernetes (also: profile: local)")
 
 
 def add_launch_arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,29 +72,39 @@ def load_plan(
     run: RunInfo | None = None,
     context_namespace: str | None = None,
     prog: str = f"{PROG} check",
+    config: Config | None = None,
 ) -> tuple[Config, Plan]:
-    """Load the files and build the Plan; `facts` default to the documented newest.
+    """Load the files, unless `config` is what they hold, and build the Plan; `facts` default to the documented newest.
 
     Raises `UsageError` and `ConfigError`; the latter with every problem found, those that plugins found included.
     """
-    from .. import config as configs
     from .. import plan as plans
     from ..facts import OFFLINE
+
+    options = plan_options(args, session, context_namespace)
+    config = config or load_config(args, session, prog)
+    plan = plans.build(config, run or session.new_run(CHECK_RUN_ID), facts or OFFLINE, options, session.manager)
+    return config, plan
+
+
+def load_config(args: argparse.Namespace, session: Session, prog: str) -> Config:
+    """What recipe, infra file and overrides say. Raises `UsageError` and `ConfigError`."""
+    from .. import config as configs
+    from .. import plan as plans
 
     recipe, overrides = recipe_and_overrides(args.words, prog)
     if recipe is None:
         raise UsageError("RECIPE is missing", f"{prog} recipe.yaml --infra infra.yaml")
-    options = plan_options(args, session, context_namespace)
     try:
         config = configs.load(recipe, args.infra, overrides, env=session.env, cwd=session.cwd)
     except configs.UnsoundConfig as unsound:
+        options = plan_options(args, session)
         raise plans.every_problem(unsound, unsound.config, options, session.manager) from None
     if not config.infra and not config.infra_path:
         raise UsageError(
             "there is no infra file, and the recipe holds no `infra:`", f"{prog} {recipe} --infra infra.yaml"
         )
-    plan = plans.build(config, run or session.new_run(CHECK_RUN_ID), facts or OFFLINE, options, session.manager)
-    return config, plan
+    return config
 
 
 def plan_options(args: argparse.Namespace, session: Session, context_namespace: str | None = None) -> Options:
@@ -109,6 +122,8 @@ def plan_options(args: argparse.Namespace, session: Session, context_namespace: 
                 )
     return Options(
         mode=flag("mode"),
+        local=bool(flag("local")),
+        repo_root=_repo_root(flag("repo_root"), session),
         run_mode=flag("run_mode"),
         submitter=flag("submitter"),
         code_source=flag("code_source"),
@@ -122,6 +137,16 @@ def plan_options(args: argparse.Namespace, session: Session, context_namespace: 
         context_namespace=context_namespace,
         manifests_only=bool(flag("manifests_only")),
     )
+
+
+def _repo_root(written: str | None, session: Session) -> str | None:
+    """The absolute directory of the checkout, None for the current one. Raises `UsageError` for one that is not there."""
+    if written is None:
+        return None
+    root = session.cwd / written
+    if not root.is_dir():
+        raise UsageError(f'--repo-root "{written}" is no directory')
+    return str(root.resolve())
 
 
 def refuse(problems: Iterable[Problem]) -> None:

@@ -1,4 +1,4 @@
-"""`kubectl nrl run`: a recipe becomes a RayJob, followed to its end.
+"""`kubectl nrl run`: a recipe becomes a RayJob, or a run on this machine, followed to its end.
 
 Nothing is sent before the whole Plan stands, has been asked about, and its name is free: what fails later takes back what this
 call made.
@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any
 from ..errors import ClusterError, ExitCode, UsageError
 from ..parser import PROG
 from .connecting import open_cluster
-from .planning import add_launch_arguments, add_plan_arguments, load_plan, refuse, seconds
+from .planning import (
+    add_launch_arguments,
+    add_plan_arguments,
+    load_config,
+    load_plan,
+    plan_options,
+    refuse,
+    seconds,
+)
 from .session import Session
 
 if TYPE_CHECKING:
@@ -26,6 +34,7 @@ kubectl nrl run recipe.yaml --infra infra.yaml grpo.max_num_steps=10 infra.image
 kubectl nrl run recipe.yaml --infra infra.yaml --dry-run
 kubectl nrl run recipe.yaml --infra infra.yaml --dry-run=server
 kubectl nrl run recipe.yaml --infra infra.yaml --no-wait
+kubectl nrl run recipe.yaml --infra local.infra.yaml --local
 """
 
 _PROG = f"{PROG} run"
@@ -42,6 +51,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--yes", action="store_true", help="answer yes to questions")
     add("--recreate", action="store_true", help="for long-lived clusters; no meaning for a RayJob")
     add("--skip-daemons", action="store_true", help="for long-lived clusters; no meaning for a RayJob")
+    add(
+        "--gpus",
+        metavar="N",
+        type=seconds,
+        help="with --local: tell Ray that there are N GPUs (default: what it finds)",
+    )
     dry = parser.add_mutually_exclusive_group()
     dry.add_argument(
         "--dry-run", dest="dry_run", action="store_const", const="client", help="print the objects, send nothing"
@@ -57,13 +72,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def handle(args: argparse.Namespace, session: Session) -> ExitCode | int:
+    from ..plan import is_local
+
     run = session.new_run(args.run_id)
+    config = load_config(args, session, _PROG)
+    if is_local(config, plan_options(args, session)):
+        from .run_local import run_local
+
+        return run_local(args, session, run, config, _PROG)
+    if args.gpus is not None:
+        raise UsageError("--gpus is for a run on this machine", "--local, or resources: in the infra file")
     if args.dry_run == "client":
-        return _print(args, session, run)
+        return _print(args, session, run, config)
     from . import run_launch
 
     cluster = open_cluster(session)
-    config, plan = _plan(args, session, run, cluster)
+    config, plan = _plan(args, session, run, cluster, config)
     session.output.problems(plan.problems)
     _refuse_unavailable(plan)
     _warn_meaningless(args, session)
@@ -72,7 +96,9 @@ def handle(args: argparse.Namespace, session: Session) -> ExitCode | int:
     return run_launch.launch(args, session, cluster, config, plan)
 
 
-def _plan(args: argparse.Namespace, session: Session, run: RunInfo, cluster: Any) -> tuple[Config, Plan]:
+def _plan(
+    args: argparse.Namespace, session: Session, run: RunInfo, cluster: Any, config: Config
+) -> tuple[Config, Plan]:
     """The Plan for this cluster. What is wrong in the files is said even when the cluster cannot be reached."""
     from ..cluster.errors import INSTALL_KUBERAY
     from ..facts import discover
@@ -80,11 +106,13 @@ def _plan(args: argparse.Namespace, session: Session, run: RunInfo, cluster: Any
     try:
         facts = discover(cluster)
     except ClusterError:
-        _, offline = load_plan(args, session, run=run, prog=_PROG)
+        _, offline = load_plan(args, session, run=run, prog=_PROG, config=config)
         refuse(offline.problems)
         _refuse_unavailable(offline)
         raise
-    config, plan = load_plan(args, session, facts, run=run, context_namespace=cluster.namespace, prog=_PROG)
+    config, plan = load_plan(
+        args, session, facts, run=run, context_namespace=cluster.namespace, prog=_PROG, config=config
+    )
     refuse(plan.problems)
     if not facts.kuberay and plan.kind == "RayJob":
         raise ClusterError(
@@ -95,10 +123,12 @@ def _plan(args: argparse.Namespace, session: Session, run: RunInfo, cluster: Any
     return config, plan
 
 
-def _print(args: argparse.Namespace, session: Session, run: RunInfo) -> ExitCode:
+def _print(args: argparse.Namespace, session: Session, run: RunInfo, config: Config) -> ExitCode:
     from .manifest_text import plan_list, plan_yaml
 
-    _, plan = load_plan(args, session, run=run, context_namespace=_context_namespace(session), prog=_PROG)
+    _, plan = load_plan(
+        args, session, run=run, context_namespace=_context_namespace(session), prog=_PROG, config=config
+    )
     refuse(plan.problems)
     session.output.problems(plan.problems)
     if session.output.format == "json":
@@ -125,7 +155,7 @@ def _refuse_unavailable(plan: Plan) -> None:
         raise UsageError(
             f"a run on long-lived clusters is not available in this version ({render})", "leave out --raycluster"
         )
-    if plan.launch.submitter in ("portForward", "exec", "local"):
+    if plan.launch.submitter in ("portForward", "exec"):
         raise UsageError(
             f"submitter {plan.launch.submitter} is not available in this version ({render})", "leave out --submitter"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .build import build, every_problem, preflight
+from .choices import is_local
 from .model import (
     WORKLOAD_WAVE,
     Daemon,
@@ -18,5 +19,5 @@ from .model import (
 
 __all__ = [
     "WORKLOAD_WAVE", "Daemon", "GroupPlan", "HealthCheck", "Launch", "Lifetime", "Options", "Plan", "PlannedObject", "RolePlan",
-    "build", "every_problem", "preflight",
+    "build", "every_problem", "is_local", "preflight",
 ]  # fmt: skip

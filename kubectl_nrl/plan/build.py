@@ -14,12 +14,12 @@ from ..claims import other_claim_checks
 from ..config import Config
 from ..errors import ConfigError, NrlError, PluginError, Problem
 from ..manifests.merge import Layered
-from . import arithmetic, assemble, core_patches, judge, lifetime
+from . import arithmetic, assemble, core_patches, here, judge, lifetime
 from .choices import Choices, choose
 from .daemons import deployment_checks, plan_daemons
 from .drafts import Drafts
 from .launching import entrypoint_text, interactive_problems, launch_config_map, log_warning, plan_launch
-from .model import Launch, Lifetime, Options, Plan, PlannedObject
+from .model import Launch, Lifetime, Options, Plan, PlannedObject, RolePlan
 from .patching import apply_forced, apply_providers, call, conflicts, drop_unmounted
 from .profiles import choose_profile
 from .ranks import Rank
@@ -106,11 +106,17 @@ class _Planner:
         self._refusals()
         daemons = plan_daemons(self.ctx, self.choices, self.problems)
         extra = self._patch(launch)
+        self._judge_roles(sizes)
+        plan = replace(self._assembled(launch, extra), daemons=daemons)
+        return replace(plan, problems=(*plan.problems, *self.manager.problems("nrl_plan_built", plan=plan)))
+
+    def _judge_roles(self, sizes: Sizes) -> None:
+        if self.choices.kind == "local":
+            self.problems += here.problems(self.config, self.options, self.choices)
+            return
         for role in self.ctx.roles.values():
             self.problems += arithmetic.check(role, self.config, self.choices, sizes)
         self.problems += judge.names(self.ctx, self.options)
-        plan = replace(self._assembled(launch, extra), daemons=daemons)
-        return replace(plan, problems=(*plan.problems, *self.manager.problems("nrl_plan_built", plan=plan)))
 
     def active(self) -> list[tuple[str, int, Provider]]:
         """The providers of this Plan with their label and rank."""
@@ -165,6 +171,8 @@ class _Planner:
             add_user_spec(whole, self.config)
             base[name] = _frozen({"spec": assemble.cluster_spec(whole, splits=False)[0]})
         roles = {name: draft.role for name, draft in self.drafts.roles.items()}
+        if self.choices.kind == "local":
+            roles = here.roles(self.config, self.choices, self.run)
         return Context(
             config=self.config, kind=self.choices.kind, run=self.run, facts=self.facts, namespace=self.choices.namespace,
             profile=profile, roles=MappingProxyType(roles), base=MappingProxyType(base),
@@ -189,6 +197,8 @@ class _Planner:
     def _patch(self, launch: Launch) -> list[Resource]:
         """Merge every layer up to the forced rank; the answer is the objects that providers bring."""
         extra: list[Resource] = []
+        if self.choices.kind == "local":
+            return extra
         active = self.active()
         for _, _, provider in active:
             self.problems += call(self.manager, provider, "problems", self.ctx)
@@ -221,7 +231,8 @@ class _Planner:
             seen = replace(self.ctx, rendered=tuple(_frozen(o.manifest) for o in objects))
             for _, _, policy in policies:
                 self.problems += call(self.manager, policy, "problems", seen)
-            apply_providers(self.drafts, policies, seen, self.manager, self.problems)
+            if self.choices.kind != "local":
+                apply_providers(self.drafts, policies, seen, self.manager, self.problems)
             self._finish()
             objects = assemble.all_objects(self.drafts, self.ctx, launch, fields, extra, splits=splits)
         self.problems += conflicts(self.drafts)
@@ -231,11 +242,16 @@ class _Planner:
         return Plan(
             kind=self.choices.kind, run=self.run, facts=self.facts, namespace=self.choices.namespace,
             namespace_from=self.choices.namespace_from, profile=self.choices.profile.name, scheduler=self.choices.scheduler.name,
-            dra=tuple(d.name for d in self.choices.dra), roles=role_plans(self.drafts, objects, self.choices), objects=objects,
+            dra=tuple(d.name for d in self.choices.dra), roles=self._role_plans(objects), objects=objects,
             launch=launch, lifetime=life, problems=_unique(self.problems), wait=self.choices.wait,
             recipe_path=self.config.recipe_path, infra_path=self.config.infra_path, attached=dict(self.choices.attached),
             health_checks=deployment_checks(self.ctx),
         )  # fmt: skip
+
+    def _role_plans(self, objects: Sequence[PlannedObject]) -> tuple[RolePlan, ...]:
+        if self.choices.kind == "local":
+            return here.role_plans(self.ctx.roles)
+        return role_plans(self.drafts, objects, self.choices)
 
     def _finish(self) -> None:
         for draft in self.drafts.roles.values():

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from ..api import CodeSource, DraDriver, Kind, Profile, Provider, Scheduler, Submitter
+from ..api import CodeSource, Context, DraDriver, Kind, Profile, Provider, Scheduler, Submitter
 from ..config import Config
 from ..errors import Problem
 from .model import Options
@@ -23,6 +23,23 @@ ROLES = ("training", "generation", "gym")
 MACROS = {"interactive": ("portForward", "upload", True), "batch": ("exec", "image", False)}
 #: Without a code source nothing is staged: the image's own working directory and code.
 NO_CODE = "none"
+
+
+class CodeHere(CodeSource):
+    """The checkout on this machine: nothing is sent, the entrypoint runs in `--repo-root`."""
+
+    name = "here"
+
+    def __init__(self, directory: str | None) -> None:
+        self._directory = directory
+
+    def working_dir(self, ctx: Context) -> str | None:
+        return self._directory
+
+
+def is_local(config: Config, options: Options) -> bool:
+    """Whether a run is for this machine: by --local, or by `profile: local`."""
+    return options.local or config.infra.get("profile") == "local"
 
 
 @dataclass(frozen=True)
@@ -69,7 +86,7 @@ def choose(config: Config, options: Options, profile: Profile, manager: Manager)
         kind, namespace, source, roles, attached, profile,
         scheduler=_scheduler(config, kuberay, manager),
         dra=_dra(config, profile, kuberay, manager),
-        code=_code_source(config, code, manager),
+        code=CodeHere(options.repo_root) if kind == "local" else _code_source(config, code, manager),
         submitter=cast(Submitter, manager.choose("submitters", submitter, origin=origin(config, "submit", "submitter"))),
         submission_mode=_submission_mode(kind, infra, code),
         wait=wait, notes=tuple(notes),
@@ -80,7 +97,7 @@ def _kind(
     config: Config, options: Options, roles: tuple[str, ...], attached: Mapping[str, str]
 ) -> tuple[Kind, list[Problem]]:
     several = len(roles) + len(attached) > 1
-    if options.mode == "local" or (options.mode is None and config.infra.get("profile") == "local"):
+    if is_local(config, options):
         return "local", []
     if options.mode == "raycluster":
         return "RayCluster", []
@@ -111,15 +128,15 @@ def _namespace(infra: Mapping[str, Any], options: Options) -> tuple[str, str]:
 def _launching(kind: Kind, infra: Mapping[str, Any], options: Options) -> tuple[str, str, bool]:
     launch, submit = _mapping(infra.get("launch")), _mapping(infra.get("submit"))
     flag_macro = MACROS.get(options.run_mode or "", (None, None, None))
-    if kind == "RayJob":
+    if kind != "RayCluster":
         code = options.code_source or flag_macro[1] or launch.get("codeSource") or NO_CODE
         wait = options.wait if options.wait is not None else options.run_mode != "batch"
-        return "rayjob", str(code), wait
+        return ("rayjob" if kind == "RayJob" else "local"), str(code), wait
     file_macro = MACROS.get(str(launch.get("runMode", "interactive")), MACROS["interactive"])
     submitter = options.submitter or flag_macro[0] or submit.get("submitter") or file_macro[0]
     code = options.code_source or flag_macro[1] or launch.get("codeSource") or file_macro[1]
     wait = next(w for w in (options.wait, flag_macro[2], file_macro[2]) if w is not None)
-    return ("local" if kind == "local" else str(submitter)), str(code), wait
+    return str(submitter), str(code), wait
 
 
 def _submission_mode(kind: Kind, infra: Mapping[str, Any], code: str) -> str:

@@ -37,7 +37,7 @@ def plan_daemons(ctx: Context, choices: Choices, problems: list[Problem]) -> tup
         fault = run_id_fault(daemon.submission_id)
         if fault:
             problems.append(Problem(fault.replace("--run-id", f"kuberay.{role.name}.daemon.submissionId"), where))
-        if len(daemon.line) > LINE_MAX:
+        if len(daemon.line) > LINE_MAX and ctx.kind != "local":
             size = len(daemon.line) // 1024
             problems.append(
                 Problem(f"kuberay.{role.name}.daemon is {size} KiB packed; {LINE_MAX // 1024} KiB is the most", where)

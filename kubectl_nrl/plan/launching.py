@@ -65,7 +65,9 @@ def plan_launch(ctx: Context, choices: Choices, text: Rewritten, problems: list[
         log_file=f"{log_dir.rstrip('/')}/{ctx.run.id}.log" if log_dir else None,
     )
     line = encoded_line(ctx.run.id, script)
-    if len(line) > LINE_MAX:
+    if ctx.kind == "local":
+        line = ""  # the supervisor runs the script itself
+    elif len(line) > LINE_MAX:
         line = mounted_line(ctx.run.id)
         size = len(pack(script))
         limit = CONFIG_MAP_MAX if ctx.kind == "RayJob" else LINE_MAX
@@ -138,6 +140,8 @@ def _log_dir(ctx: Context) -> str | None:
     if written:
         return str(written)
     workspace: Mapping[str, Any] = ctx.get("workspace") or {}
+    if ctx.kind == "local":
+        return None
     if not (workspace.get("pvcName") or workspace.get("hostPath")) or workspace.get("kind") == "rayUpload":
         return None
     return f"{str(workspace.get('mountPath', '/mnt/nemo-rl')).rstrip('/')}/{ctx.run.user.name}/driver_logs"

@@ -20,10 +20,13 @@ WORKLOAD_WAVE = 10
 class Options:
     """What flags say about a Plan; None means "not given", so that a flag's default never beats a file.
 
-    `ttl`, `hold` in seconds; `mode` is the life cycle asked for; `run_mode` the `--mode` macro.
+    `ttl`, `hold` in seconds; `mode` is the life cycle asked for; `run_mode` the `--mode` macro; `local`: on this machine,
+    where `repo_root` is the absolute directory in which the entrypoint runs (None: the current one).
     """
 
-    mode: Literal["rayjob", "raycluster", "local"] | None = None
+    mode: Literal["rayjob", "raycluster"] | None = None
+    local: bool = False
+    repo_root: str | None = None
     run_mode: Literal["interactive", "batch"] | None = None
     submitter: str | None = None
     code_source: str | None = None

@@ -5,10 +5,11 @@ What a state means is not decided here but in `kubectl_nrl.rayjob_state`, which 
 
 from __future__ import annotations
 
+from ..run_directory import directory
 from .driver_log import DriverLog, JobsApi, LogEnd, Source
 from .follow import End, Follow, RunTarget
-from .log_copy import LogCopy, directory, read_record
-from .log_view import shown, tail
+from .log_copy import LogCopy, read_record
+from .log_view import WandbPage, shown, tail
 from .pods import being_deleted, gpus_of, is_worker, requests_of
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "LogEnd",
     "RunTarget",
     "Source",
+    "WandbPage",
     "being_deleted",
     "directory",
     "gpus_of",

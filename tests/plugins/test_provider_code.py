@@ -112,7 +112,7 @@ def test_a_directory_of_the_nodes_may_hold_the_code() -> None:
 
 def test_names_of_later_use_are_known_and_say_that_they_are_not_there_yet() -> None:
     submitters = list(nrl_submitters())
-    assert [s.name for s in submitters] == ["portForward", "exec", "local"]
+    assert [s.name for s in submitters] == ["portForward", "exec"]
     assert not any(s.available for s in submitters)
     assert IMAGE.available
     assert LUSTRE.available

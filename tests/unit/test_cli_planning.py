@@ -35,11 +35,11 @@ def test_a_flag_that_is_not_given_is_none() -> None:
 def test_every_flag_has_its_option() -> None:
     words = (
         "--raycluster --mode batch --submitter exec --code-source image --code-path /x --rayjob-name j --ttl 0 --hold 60 "
-        "--no-wait --shutdown"
+        "--no-wait --shutdown --local --repo-root /"
     )
     assert options(*words.split(), namespace="rl") == Options(
         mode="raycluster", run_mode="batch", submitter="exec", code_source="image", code_path="/x", rayjob_name="j",
-        ttl=0, hold=60, wait=False, shutdown=True, namespace="rl",
+        ttl=0, hold=60, wait=False, shutdown=True, namespace="rl", local=True, repo_root="/",
     )  # fmt: skip
 
 
@@ -55,7 +55,8 @@ def test_every_flag_has_its_option() -> None:
         ("--hold 60 --no-shutdown", "--hold says when things are deleted"),
         ("--rayjob --raycluster", "not allowed with"),
         ("--mode fast", "invalid choice: 'fast'"),
-        ("--local", 'unrecognized argument "--local"'),
+        ("--loca", 'unrecognized argument "--loca"'),
+        ("--repo-root /no/such/directory", "is no directory"),
     ],
 )
 def test_flags_that_make_no_sense(words: str, message: str) -> None:

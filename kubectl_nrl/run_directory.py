@@ -1,0 +1,21 @@
+"""Where this machine remembers runs: one directory each, with the log, whatever ran it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def state_home(env: Mapping[str, str]) -> Path:
+    """`$XDG_STATE_HOME`, else `~/.local/state` (a relative value is ignored, as the XDG specification says)."""
+    home = env.get("XDG_STATE_HOME", "")
+    base = Path(home) if home.startswith("/") else Path(env.get("HOME") or os.path.expanduser("~")) / ".local" / "state"
+    return base / "kubectl-nrl" / "runs"
+
+
+def directory(run_id: str, env: Mapping[str, str]) -> Path:
+    """Where a run's copy lives. `run_id` is a checked run id or a Kubernetes name: neither can leave the directory."""
+    if not run_id or run_id.startswith(".") or "/" in run_id or "\0" in run_id:
+        raise ValueError(f"not a run id: {run_id!r}")
+    return state_home(env) / run_id
