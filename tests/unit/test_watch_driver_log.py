@@ -113,7 +113,7 @@ def test_a_second_attempt_is_read_from_its_own_start(tmp_path: Path) -> None:
     follower = Follower(jobs, copy)
     follower.log.follow(SOURCE)
     follower.until(14)
-    time.sleep(0.1)
+    wait_for(lambda: follower.log._driver_over)
     jobs.log, jobs.status = b"second\n", "RUNNING"
     follower.log.follow(Source("r-new", "r-new", "id-1"))
     follower.until(21)

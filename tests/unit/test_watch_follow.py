@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -86,7 +87,8 @@ def test_the_end_is_that_of_the_status(run: Any, states: list[tuple[str, str]], 
 
 
 def test_a_final_state_that_comes_while_waiting_is_noticed_by_the_watch(run: Any) -> None:
-    watching = run(clock=lambda: 0.0)  # the time to read it again never comes
+    watching = run()
+    watching.follow._reread_at = math.inf
     watching.status("Running", "RUNNING")
     watching.take(lambda: "Running, driver RUNNING" in watching.said)
     timer = threading.Timer(0.3, lambda: watching.status("Complete", "SUCCEEDED"))
