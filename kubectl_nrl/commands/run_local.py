@@ -51,7 +51,15 @@ def _start(
 
     made = local.prepare(_request(args, session, config, plan, cluster), plan.run.short)
     submitter: Any = session.manager.choose("submitters", plan.launch.submitter)
-    submitter.submit(plan.run, local.LocalConnection(session.env))
+    try:
+        submitter.submit(plan.run, local.LocalConnection(session.env))
+        return _follow(args, session, plan, made)
+    except KeyboardInterrupt:
+        say_left_alone(session, made.id, "interrupted; the run goes on")
+        return ExitCode.INTERRUPTED
+
+
+def _follow(args: argparse.Namespace, session: Session, plan: Plan, made: LocalRecord) -> ExitCode:
     _tell(session, made, "submitted")
     session.output.progress(f"local run {made.id} in {made.directory}")
     if not plan.wait:
