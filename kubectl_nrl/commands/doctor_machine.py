@@ -30,6 +30,7 @@ LIBRARIES: Mapping[str, str] = {
     "jsonschema": "jsonschema",
     "kubernetes": "kubernetes",
     "rich": "rich",
+    "pathspec": "pathspec",
 }
 
 

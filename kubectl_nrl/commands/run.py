@@ -86,8 +86,7 @@ def handle(args: argparse.Namespace, session: Session) -> ExitCode | int:
         return _print(args, session, run, config)
     from . import run_launch
 
-    cluster = open_cluster(session)
-    config, plan = _plan(args, session, run, cluster, config)
+    cluster, config, plan = _plan(args, session, run, config)
     session.output.problems(plan.problems)
     _refuse_unavailable(plan)
     _warn_meaningless(args, session)
@@ -96,14 +95,13 @@ def handle(args: argparse.Namespace, session: Session) -> ExitCode | int:
     return run_launch.launch(args, session, cluster, config, plan)
 
 
-def _plan(
-    args: argparse.Namespace, session: Session, run: RunInfo, cluster: Any, config: Config
-) -> tuple[Config, Plan]:
-    """The Plan for this cluster. What is wrong in the files is said even when the cluster cannot be reached."""
+def _plan(args: argparse.Namespace, session: Session, run: RunInfo, config: Config) -> tuple[Any, Config, Plan]:
+    """The cluster and the Plan for it. What is wrong in the files is said even when the cluster cannot be reached."""
     from ..cluster.errors import INSTALL_KUBERAY
     from ..facts import discover
 
     try:
+        cluster = open_cluster(session)
         facts = discover(cluster)
     except ClusterError:
         _, offline = load_plan(args, session, run=run, prog=_PROG, config=config)
@@ -120,7 +118,7 @@ def _plan(
             INSTALL_KUBERAY,
             reason="NotServed",
         )
-    return config, plan
+    return cluster, config, plan
 
 
 def _print(args: argparse.Namespace, session: Session, run: RunInfo, config: Config) -> ExitCode:

@@ -426,3 +426,8 @@ def test_a_second_writer_of_the_copy_is_none(world: World) -> None:
     world.play(*RAN, ("Complete", "SUCCEEDED"))
     assert world.run().ok().out == "step 1\nstep 2\n"
     held.close()
+
+
+def test_what_this_version_cannot_run_is_said_before_a_cluster_is_looked_for() -> None:
+    done = Project(files()).run("run recipe.yaml --infra infra.yaml --raycluster")
+    assert (done.exit, "not available in this version" in done.err) == (2, True), done.err
