@@ -58,7 +58,7 @@ def infra_text(name: str, answers: Answers, namespace: str, user: str) -> str:
         *_workspace(answers),
         "",
         f"# Pods get HF_TOKEN, WANDB_API_KEY and the like from the Secret {user}-secrets where it exists:",
-        f"#   kubectl create secret generic {user}-secrets --from-literal=HF_TOKEN=...",
+        f"#   kubectl create secret generic {user}-secrets --from-env-file=FILE # lines of HF_TOKEN=...",
         "",
         "launch:",
         "  codeSource: image # the code in the image; lustre: the code on the workspace",
