@@ -31,7 +31,9 @@ class Bench:
         self.finished = 0.0
 
     def run(self, more: str = "", **words: Any) -> Outcome:
-        return self.project.run(f"run recipe.yaml --infra infra.yaml -n {self.namespace} {more}", **words)
+        """Run it; the timeout guards against a hand that failed, and a test's own comes later and wins."""
+        line = f"run recipe.yaml --infra infra.yaml -n {self.namespace} --timeout 120 {more}"
+        return self.project.run(line, **words)
 
     def status(self, name: str = JOB, **status: Any) -> None:
         body = json.dumps({"status": status})

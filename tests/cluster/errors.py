@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+
+#: A copy, since a test's thread may start kubectl just when the test kit changes this process's environment.
+_ENVIRONMENT = dict(os.environ)
 
 
 class ClusterError(Exception):
@@ -26,7 +30,13 @@ def checked(
     words = [str(word) for word in argv]
     try:
         done = subprocess.run(
-            words, env=dict(env) if env else None, cwd=cwd, input=stdin, capture_output=True, text=True, check=False
+            words,
+            env=dict(_ENVIRONMENT if env is None else env),
+            cwd=cwd,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            check=False,
         )
     except OSError as err:
         raise ClusterError(f"{words[0]} cannot be started: {err}") from err
