@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib.util
 import json
 import os
-import shutil
 import socket
 import statistics
 import subprocess
@@ -27,6 +27,7 @@ from cluster import images, packages  # noqa: E402 (found by the line above)
 from cluster.lifecycle import is_up  # noqa: E402
 from cluster.state import state_for  # noqa: E402
 
+RAY = [sys.executable, "-m", "ray.scripts.scripts"]
 SIZE = 50_000_000
 #: The most that an upload may cost against Ray's own.
 GOAL = 1.1
@@ -53,13 +54,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args(argv)
-    kubeconfig, ray = node_kubeconfig(), shutil.which("ray", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
-    if kubeconfig is None or ray is None:
-        what = "the node depth is not up (tests/cluster/up)" if kubeconfig is None else "there is no `ray` on PATH"
+    kubeconfig, has_ray = node_kubeconfig(), importlib.util.find_spec("ray") is not None
+    if kubeconfig is None or not has_ray:
+        what = "the node depth is not up (tests/cluster/up)" if kubeconfig is None else "ray is not installed"
         print(f"upload: not measured, {what}")
         return 0
     with head(kubeconfig) as (namespace, cluster, pod):
-        return report(*measure(kubeconfig, ray, namespace, cluster, pod, args.rounds))
+        return report(*measure(kubeconfig, namespace, cluster, pod, args.rounds))
 
 
 def node_kubeconfig() -> str | None:
@@ -98,9 +99,7 @@ def head(kubeconfig: str) -> Iterator[tuple[str, str, str]]:
         kubectl(kubeconfig, "delete", "namespace", namespace, "--wait=false")
 
 
-def measure(
-    kubeconfig: str, ray: str, namespace: str, cluster: str, pod: str, rounds: int
-) -> tuple[dict[str, float], list[int]]:
+def measure(kubeconfig: str, namespace: str, cluster: str, pod: str, rounds: int) -> tuple[dict[str, float], list[int]]:
     """Median seconds of each side, and the bytes that our repeats sent. The first round fills caches and is not counted."""
     times: dict[str, list[float]] = {"ray job submit": [], "kubectl nrl": [], "kubectl nrl, again": []}
     again: list[int] = []
@@ -110,7 +109,7 @@ def measure(
             ours = files(Path(folder) / "ours")
             took = {
                 "ray job submit": timed(
-                    [ray, "job", "submit", "--no-wait", "--address", address, "--working-dir", theirs, "--", "true"]
+                    [*RAY, "job", "submit", "--no-wait", "--address", address, "--working-dir", theirs, "--", "true"]
                 )[0]
             }
             for title in ("kubectl nrl", "kubectl nrl, again"):
