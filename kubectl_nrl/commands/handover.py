@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError, ExitCode, NrlError
 from ..labels import RUN
+from ..plan.assemble import METADATA_MAX
 from ..rayjob_state import outcome, status_of
 from .connecting import RAY_API, paste, ray_connector
 from .session import Session
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 #: Seconds during which a step that met an outage is tried again, and between tries.
 PATIENCE, PAUSE = 180.0, 2.0
-#: Longest text kept in Ray's job metadata.
-METADATA_MAX = 4000
 
 
 @dataclass

@@ -13,7 +13,7 @@ from ..config import Config
 from ..errors import Problem
 from ..manifests.names import name_fault
 from .choices import Choices
-from .roles import Sizes
+from .roles import Sizes, gpus_of
 from .segments import remainder_hint, segment_names
 from .written import Path, origin
 
@@ -146,8 +146,6 @@ def _hosts(spec: object) -> int:
 
 
 def _head_has_gpus(role: Role, choices: Choices) -> bool:
-    from .roles import gpus_of
-
     return (
         gpus_of(role.spec.get("headGroupSpec") or {}, str(choices.profile.get("gpus.resource", "nvidia.com/gpu"))) > 0
     )

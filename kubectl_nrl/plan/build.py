@@ -23,7 +23,7 @@ from .model import Launch, Lifetime, Options, Plan, PlannedObject, RolePlan
 from .patching import apply_forced, apply_providers, call, conflicts, drop_unmounted
 from .profiles import choose_profile
 from .ranks import Rank
-from .roles import Sizes, add_user_spec, draft_role
+from .roles import Sizes, add_user_spec, draft_role, gpus_of
 from .summary import role_plans
 from .written import as_planned, author
 
@@ -259,8 +259,6 @@ class _Planner:
                 drop_unmounted(group)
 
     def _lifetime(self) -> tuple[Lifetime, Mapping[str, Any]]:
-        from .roles import gpus_of
-
         training = self.drafts.roles.get("training")
         gpus = (
             gpus_of(training.head.value, str(self.choices.profile.get("gpus.resource", "nvidia.com/gpu")))

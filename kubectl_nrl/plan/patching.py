@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..api import Context, Patch, Profile, Provider, Target
-from ..errors import ClusterError, Origin, PluginError, Problem
+from ..errors import ClusterError, PluginError, Problem
 from ..manifests.merge import Layered, show_path
 from .drafts import Drafts
 from .ranks import Rank
@@ -177,8 +177,3 @@ def drop_unmounted(layered: Layered) -> None:
             spec["volumes"].remove(volume)
     if spec.get("volumes") == []:
         del spec["volumes"]
-
-
-def plugin_origin(label: str) -> Origin:
-    """A place for problems in rendered objects: who set the field."""
-    return Origin(label)
