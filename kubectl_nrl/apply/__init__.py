@@ -6,23 +6,39 @@ step fails: exactly what this call made.
 
 from __future__ import annotations
 
+from .bring_up import BringUp, belongs_to_another
 from .create import Created, up
 from .dry_run import DryRun, Refusal, dry_run, pod_templates
 from .existing import make_way, name_holder
 from .permissions import permission_checks
 from .release import Released, delete_run, release
+from .take_down import Doomed, TakenDown, take_down, words_of
+from .together import Stopped, together
+from .units import Standing, Unit, look, units_of
 
 __all__ = [
+    "BringUp",
     "Created",
+    "Doomed",
     "DryRun",
     "Refusal",
     "Released",
+    "Standing",
+    "Stopped",
+    "TakenDown",
+    "Unit",
+    "belongs_to_another",
     "delete_run",
     "dry_run",
+    "look",
     "make_way",
     "name_holder",
     "permission_checks",
     "pod_templates",
     "release",
+    "take_down",
+    "together",
+    "units_of",
     "up",
+    "words_of",
 ]

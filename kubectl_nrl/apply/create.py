@@ -55,13 +55,13 @@ def up(
         for obj in (o for o in plan.objects if o.wave < WORKLOAD_WAVE):
             _create(obj, plan, cluster, created, event)
             for ref in obj.await_refs:
-                _await(ref, obj, plan.namespace, cluster, say=say, within=controller_within)
-        owner = _reference(_create(plan.workload(), plan, cluster, created, event))
+                await_made(ref, obj, plan.namespace, cluster, say=say, within=controller_within)
+        owner = owner_reference(_create(plan.workload(), plan, cluster, created, event))
         for obj in (o for o in plan.objects if o.wave >= WORKLOAD_WAVE and o is not plan.workload()):
             _create(obj, plan, cluster, created, event, owner=owner)
     except BaseException as error:
         if created.workload is None or isinstance(error, Exception):
-            _roll_back(cluster, created, say, warn)
+            roll_back(cluster, created, say, warn)
         else:
             _own_children(cluster, created, warn)
         raise
@@ -116,7 +116,7 @@ def _arrived(obj: PlannedObject, plan: Plan, cluster: Any, error: BaseException)
     return live if live is not None and labels_of(live).get(RUN) == plan.run.id else None
 
 
-def _await(ref: Ref, obj: PlannedObject, namespace: str, cluster: Any, *, say: Say, within: float) -> None:
+def await_made(ref: Ref, obj: PlannedObject, namespace: str, cluster: Any, *, say: Say, within: float) -> None:
     """Wait for what a controller makes of a child. Raises `ClusterError` when it does not."""
     deadline = time.monotonic() + within
     told = False
@@ -133,7 +133,7 @@ def _await(ref: Ref, obj: PlannedObject, namespace: str, cluster: Any, *, say: S
         time.sleep(0.25)
 
 
-def _reference(workload: Mapping[str, Any]) -> dict[str, Any]:
+def owner_reference(workload: Mapping[str, Any]) -> dict[str, Any]:
     """An ownerReference without blockOwnerDeletion: that would need a permission that users of shared clusters lack."""
     meta = workload["metadata"]
     return {"apiVersion": workload["apiVersion"], "kind": workload["kind"], "name": meta["name"], "uid": meta["uid"]}
@@ -142,7 +142,7 @@ def _reference(workload: Mapping[str, Any]) -> dict[str, Any]:
 def _own_children(cluster: Any, created: Created, warn: Say) -> None:
     """Tell the children whose they are, so that garbage collection removes them with the run."""
     assert created.workload is not None
-    body = {"metadata": {"ownerReferences": [_reference(created.workload)]}}
+    body = {"metadata": {"ownerReferences": [owner_reference(created.workload)]}}
     for made in created.objects:
         meta = made["metadata"]
         if made is created.workload or meta.get("ownerReferences"):
@@ -153,7 +153,7 @@ def _own_children(cluster: Any, created: Created, warn: Say) -> None:
             warn(f"{made['kind'].lower()}/{meta['name']} will not be removed with the run: {error.message}")
 
 
-def _roll_back(cluster: Any, created: Created, say: Say, warn: Say) -> None:
+def roll_back(cluster: Any, created: Created, say: Say, warn: Say) -> None:
     """Delete what was made, last first, by uid."""
     for made in reversed(created.objects):
         meta = made["metadata"]

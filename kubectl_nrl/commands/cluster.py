@@ -1,23 +1,22 @@
-"""`kubectl nrl cluster`: long-lived Ray clusters on this machine."""
+"""`kubectl nrl cluster`: long-lived Ray clusters, on a Kubernetes cluster and on this machine."""
 
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from ..errors import ExitCode, UsageError
 from ..parser import PROG, recipe_and_overrides
+from . import cluster_up
 from .local_list import LocalList
 from .planning import add_plan_arguments, load_config, load_plan, plan_options, refuse, seconds
 from .session import Session
 
-if TYPE_CHECKING:
-    from ..local import LocalRecord
-
 EXAMPLES = """
 kubectl nrl cluster list
-kubectl nrl cluster up recipe.yaml --infra local.infra.yaml
-kubectl nrl cluster down recipe.yaml --infra local.infra.yaml
+kubectl nrl cluster up recipe.yaml --infra infra.yaml
+kubectl nrl cluster up recipe.yaml --infra infra.yaml --target kuberay.generation --target deployments.judge
+kubectl nrl cluster up recipe.yaml --infra infra.yaml --recreate
+kubectl nrl cluster down recipe.yaml --infra infra.yaml
 kubectl nrl cluster down my-cluster
 """
 
@@ -29,11 +28,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "action", metavar="list|up|down", choices=_ACTIONS, help="show clusters, start one, or stop one with its jobs"
     )
     add_plan_arguments(parser)
+    group = parser.add_argument_group("up and down")
+    group.add_argument(
+        "--wait", action=argparse.BooleanOptionalAction, default=True, help="until it is ready, or gone (default)"
+    )
+    group.add_argument(
+        "--timeout", metavar="SECONDS", type=seconds, default=900, help="give up waiting after this long (900)"
+    )
     up = parser.add_argument_group("up")
-    up.add_argument("--gpus", metavar="N", type=seconds, help="tell Ray that there are N GPUs (default: what it finds)")
-    up.add_argument("--wait", action=argparse.BooleanOptionalAction, default=True, help="until it is ready (default)")
+    up.add_argument("--gpus", metavar="N", type=seconds, help="--local: tell Ray of N GPUs (default: what it finds)")
     up.add_argument("--skip-daemons", action="store_true", help="do not start the roles' daemons")
-    up.add_argument("--recreate", action="store_true", help="stop the one that is up first")
+    up.add_argument("--recreate", action="store_true", help="make anew what differs from the infra file")
+    cluster_up.add_arguments(parser)
 
 
 def handle(args: argparse.Namespace, session: Session) -> ExitCode:
@@ -50,11 +56,14 @@ def handle(args: argparse.Namespace, session: Session) -> ExitCode:
 
 
 def _up(args: argparse.Namespace, session: Session) -> ExitCode:
+    from ..plan import is_local
     from .local_cluster import bring_up
 
     prog = f"{PROG} cluster up"
     config = load_config(args, session, prog)
-    _require_local(args, session, config)
+    if not is_local(config, plan_options(args, session)):
+        _refuse_rayjob(args)
+        return cluster_up.up(args, session, config, prog)
     _, plan = load_plan(args, session, run=session.new_run(), prog=prog, config=config)
     refuse(plan.problems)
     session.output.problems(plan.problems)
@@ -64,41 +73,33 @@ def _up(args: argparse.Namespace, session: Session) -> ExitCode:
 
 
 def _down(args: argparse.Namespace, session: Session) -> ExitCode:
-    from .local_cluster import take_down
-
-    found = _named(args, session)
-    take_down(session, found)
-    session.output.result(LocalList([], session.clock(), f"cluster {found.id} is down"))
-    return ExitCode.OK
-
-
-def _named(args: argparse.Namespace, session: Session) -> LocalRecord:
-    """The cluster of a name, or of a recipe with its infra file. Raises `UsageError` when it is not there."""
     from .. import local
+    from ..plan import is_local
+    from . import cluster_down
+    from .local_cluster import take_down
 
     prog = f"{PROG} cluster down"
     word, _ = recipe_and_overrides(args.words, prog)
     if word is None:
         raise UsageError("a cluster's name, or RECIPE, is missing", f"{PROG} cluster list")
     name = word
-    if args.infra is not None or (session.cwd / word).is_file():
+    if args.infra is not None or word.endswith((".yaml", ".yml")) or (session.cwd / word).is_file():
         config = load_config(args, session, prog)
-        _require_local(args, session, config)
+        if not is_local(config, plan_options(args, session)):
+            _refuse_rayjob(args)
+            return cluster_down.down(args, session, config, prog)
         _, plan = load_plan(args, session, prog=prog, config=config)
         name = plan.roles[0].cluster
     found = local.find_cluster(name, session.env)
-    if found is None:
+    if found is None and (args.local or name != word):
         raise UsageError(f'no cluster "{name}" is up on this machine', f"{PROG} cluster list")
-    return found
+    if found is None:
+        return cluster_down.down_by_name(args, session, word)
+    take_down(session, found)
+    session.output.result(LocalList([], session.clock(), f"cluster {found.id} is down"))
+    return ExitCode.OK
 
 
-def _require_local(args: argparse.Namespace, session: Session, config: object) -> None:
-    from typing import cast
-
-    from ..config import Config
-    from ..plan import is_local
-
-    if not is_local(cast(Config, config), plan_options(args, session)):
-        raise UsageError(
-            f"cluster {args.action} acts on this machine, and the infra file is for a cluster", "add --local"
-        )
+def _refuse_rayjob(args: argparse.Namespace) -> None:
+    if args.mode == "rayjob":
+        raise UsageError("--rayjob makes no long-lived cluster", "leave it out")

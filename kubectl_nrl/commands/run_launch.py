@@ -46,7 +46,7 @@ def ask(args: argparse.Namespace, session: Session, cluster: Any, config: Config
     session.output.result(result)
     for note in said.notes:
         session.output.note(note)
-    _say_checks(session, checks)
+    say_checks(session, checks)
     for refusal in said.refusals:
         session.output.error(f"{refusal.subject}: {refusal.message}")
     for check in checks:
@@ -57,7 +57,7 @@ def ask(args: argparse.Namespace, session: Session, cluster: Any, config: Config
 
 def launch(args: argparse.Namespace, session: Session, cluster: Any, config: Config, plan: Plan) -> ExitCode | int:
     """Create the run, and follow it unless told not to. What is uploaded is made ready first, and sent when Ray is there."""
-    _say_namespace(session, plan)
+    say_namespace(session, plan)
     handover = _handover(args, session, cluster, plan)
     try:
         return _launch(args, session, cluster, config, plan, handover)
@@ -73,8 +73,8 @@ def _launch(
 
     output, name = session.output, plan.workload().name
     checks = _checks(args, session, cluster, config, plan)
-    _say_checks(session, checks)
-    _refuse_failed(checks)
+    say_checks(session, checks)
+    refuse_failed(checks)
     holder = name_holder(
         plan,
         cluster,
@@ -85,7 +85,7 @@ def _launch(
     said = dry_run(plan, cluster)
     for note in said.notes:
         output.note(note)
-    _refuse_refused(said, plan)
+    refuse_refused(said, plan)
     make_way(holder, plan, cluster, output.progress)
     event = observer(session, {"run": plan.run.id, "rayjob": name, "namespace": plan.namespace})
     created = Created()
@@ -168,7 +168,7 @@ def _leave(session: Session, plan: Plan, rayjob: dict[str, Any]) -> ExitCode:
     return ExitCode.OK
 
 
-def _say_namespace(session: Session, plan: Plan) -> None:
+def say_namespace(session: Session, plan: Plan) -> None:
     if plan.namespace_from != "flag":
         where = {"infra": "from the infra file", "context": "from the kubeconfig context"}
         session.output.note(f'namespace "{plan.namespace}" ({where.get(plan.namespace_from, "nothing names another")})')
@@ -186,21 +186,21 @@ def _checks(args: argparse.Namespace, session: Session, cluster: Any, config: Co
     ]
 
 
-def _say_checks(session: Session, checks: Sequence[Check]) -> None:
+def say_checks(session: Session, checks: Sequence[Check]) -> None:
     """What could not be looked at, or costs only comfort."""
     for check in checks:
         if check.ok is None and check.detail:
             session.output.note(f"{check.title}: {check.detail}")
 
 
-def _refuse_failed(checks: Sequence[Check]) -> None:
+def refuse_failed(checks: Sequence[Check]) -> None:
     failed = [c for c in checks if c.ok is False]
     if failed:
         lines = [c.detail or c.title for c in failed]
         raise ClusterError(_all(lines, "checks failed"), "\n".join(dict.fromkeys(c.fix for c in failed if c.fix)))
 
 
-def _refuse_refused(said: DryRun, plan: Plan) -> None:
+def refuse_refused(said: DryRun, plan: Plan) -> None:
     if not said.refusals:
         return
     missing = f'namespaces "{plan.namespace}" not found'

@@ -8,9 +8,12 @@ from __future__ import annotations
 from ..run_directory import directory
 from .driver_log import DriverLog, JobsApi, LogEnd, Source
 from .follow import End, Follow, RunTarget
+from .health import ask_health, parts_of
 from .log_copy import LogCopy, read_record
 from .log_view import WandbPage, shown, tail
 from .pods import being_deleted, gpus_of, is_worker, requests_of
+from .readiness import Readiness, readiness_of, workers_of
+from .until_ready import UntilReady
 
 __all__ = [
     "DriverLog",
@@ -19,15 +22,21 @@ __all__ = [
     "JobsApi",
     "LogCopy",
     "LogEnd",
+    "Readiness",
     "RunTarget",
     "Source",
+    "UntilReady",
     "WandbPage",
+    "ask_health",
     "being_deleted",
     "directory",
     "gpus_of",
     "is_worker",
+    "parts_of",
     "read_record",
+    "readiness_of",
     "requests_of",
     "shown",
     "tail",
+    "workers_of",
 ]

@@ -1,0 +1,118 @@
+"""`kubectl nrl cluster down` on a Kubernetes cluster: deletes what `cluster up` made, and says honestly what was not there."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ExitCode, UsageError
+from .cluster_guard import goer, guard
+from .cluster_up import plan_for, targets
+from .connecting import RAY_API, namespace_of, open_cluster, paste
+from .run_launch import say_namespace
+from .session import Session
+
+if TYPE_CHECKING:
+    from ..apply import Doomed
+    from ..config import Config
+
+
+@dataclass(frozen=True)
+class DownResult:
+    """`deleted` and `absent` are words such as `raycluster/x`; `waited`: objects and pods are gone, else deletion was asked for."""
+
+    namespace: str
+    deleted: Sequence[str]
+    absent: Sequence[str]
+    waited: bool
+
+    schema = "cluster_down"
+
+    def text(self) -> str:
+        word = "deleted" if self.waited else "being deleted"
+        lines = [f"{name}: {word}" for name in self.deleted]
+        return "\n".join([*lines, *(f"{name}: did not exist" for name in self.absent)]) or "nothing to delete"
+
+    def data(self) -> dict[str, Any]:
+        return {
+            "namespace": self.namespace,
+            "deleted": list(self.deleted),
+            "absent": list(self.absent),
+            "waited": self.waited,
+        }
+
+
+def down(args: argparse.Namespace, session: Session, config: Config, prog: str) -> ExitCode:
+    """Delete what a recipe's infra file describes. Raises `NrlError`."""
+    from ..apply import look, units_of
+    from .long_lived import doomed, drift_ignores, targets_of
+
+    cluster, plan = plan_for(args, session, config, prog)
+    plan = targets_of(plan, targets(args))
+    say_namespace(session, plan)
+    standings = look(units_of(plan), plan.namespace, cluster, plan.run.user, drift_ignores(session, plan))
+    going = [item for s in standings if (item := doomed(s)).objects]
+    absent = [s.unit.words for s in standings if s.main.live is None]
+    return _delete(args, session, cluster, plan.namespace, going, absent)
+
+
+def down_by_name(args: argparse.Namespace, session: Session, word: str) -> ExitCode:
+    """Delete one RayCluster by its name, with all that it owns. Raises `UsageError` when it is not there, or a RayJob's."""
+    from ..apply import Doomed
+
+    if targets(args):
+        raise UsageError("--target chooses among what a recipe's infra file describes", "cluster down RECIPE --infra F")
+    cluster = open_cluster(session)
+    namespace = namespace_of(session, cluster)
+    live = cluster.get(RAY_API, "RayCluster", _name(session, namespace, word), namespace)
+    if live is None:
+        raise UsageError(f'no RayCluster "{word}" in namespace "{namespace}"', "kubectl nrl cluster list -A")
+    for ref in live["metadata"].get("ownerReferences") or ():
+        if ref.get("kind") == "RayJob":
+            raise UsageError(
+                f'RayCluster "{word}" belongs to rayjob/{ref["name"]}, which would make it anew or lose its run',
+                paste(session, namespace, "job", "stop", f"rayjob/{ref['name']}"),
+            )
+    return _delete(
+        args, session, cluster, namespace, [Doomed({"apiVersion": RAY_API, "kind": "RayCluster", **live})], []
+    )
+
+
+def _name(session: Session, namespace: str, word: str) -> str:
+    kind, slash, name = word.rpartition("/")
+    if not slash or kind in ("raycluster", "rayclusters", "raycluster.ray.io", "rayclusters.ray.io"):
+        return name
+    if kind in ("rayjob", "rayjobs", "rayjob.ray.io", "rayjobs.ray.io"):
+        raise UsageError(f'"{word}" is a run, not a cluster', paste(session, namespace, "job", "stop", word))
+    raise UsageError(f'"{word}" is no RayCluster and no file', "kubectl nrl cluster list")
+
+
+def _delete(
+    args: argparse.Namespace, session: Session, cluster: Any, namespace: str, going: Sequence[Doomed], absent: Sequence[str]
+) -> ExitCode:  # fmt: skip
+    from ..apply import take_down, words_of
+
+    mains: list[tuple[Mapping[str, Any], str]] = [(d.main, d.pod_selector) for d in going if d.main is not None]
+    goers = [goer(session, cluster, live, selector) for live, selector in mains]
+    if args.dry_run:
+        for found in goers:
+            session.output.progress(found.line)
+        session.output.result(DownResult(namespace, [], absent, False))
+        session.output.note(f"dry run: {len(goers)} would be deleted, and what belongs to them")
+        return ExitCode.OK
+    flags = ["--target", *args.target] if args.target else []
+    command = paste(
+        session, namespace, "cluster", "down", *args.words, *(["--infra", args.infra] if args.infra else []), *flags
+    )
+    guard(session, goers, yes=args.yes, force=args.force, command=command)
+    within = float(args.timeout) if args.wait else None
+    done = take_down(cluster, going, within=within, say=session.output.progress)
+    for live, _ in mains:
+        session.manager.observe(
+            {"event": "torn-down", "kind": live["kind"], "name": live["metadata"]["name"], "namespace": namespace}
+        )
+    deleted = [word for word in done.deleted if word in {words_of(live) for live, _ in mains}]
+    session.output.result(DownResult(namespace, deleted, [*absent, *done.gone_before], args.wait))
+    return ExitCode.OK

@@ -1,0 +1,95 @@
+"""What goes when something long-lived is deleted, and who must agree to it.
+
+My own idle objects go without a question where there is no terminal; what is busy or nobody's is asked about, and what is another
+owner's takes --force as well.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import ClusterError, UsageError
+from ..labels import Ownership, ownership
+from .connecting import agree
+from .session import Session
+
+#: Ray's states of a job that has not ended.
+LIVE = frozenset({"PENDING", "RUNNING"})
+
+
+@dataclass(frozen=True)
+class Goer:
+    """A RayCluster or Deployment that would be deleted: whose, the GPUs it holds, its running jobs (None: unknown)."""
+
+    live: Mapping[str, Any]
+    owner: Ownership
+    gpus: int | None
+    jobs: tuple[str, ...] | None
+
+    @property
+    def words(self) -> str:
+        return f"{self.live['kind'].lower()}/{self.live['metadata']['name']}"
+
+    @property
+    def busy(self) -> bool:
+        return self.jobs is None or bool(self.jobs)
+
+    @property
+    def line(self) -> str:
+        """`raycluster/x: owner "jdoe", 8 GPUs, running jobs: a, b`"""
+        gpus = "GPUs unknown" if self.gpus is None else f"{self.gpus} GPUs"
+        jobs = "jobs unknown" if self.jobs is None else f"running jobs: {', '.join(self.jobs)}" if self.jobs else "idle"
+        if self.live["kind"] != "RayCluster":
+            return f"{self.words}: owner {self.owner.words}, {gpus}"
+        return f"{self.words}: owner {self.owner.words}, {gpus}, {jobs}"
+
+
+def goer(session: Session, cluster: Any, live: Mapping[str, Any], selector: str) -> Goer:
+    """Look at what would be deleted; `selector` are the labels of its pods."""
+    jobs = running_jobs(cluster, live) if live["kind"] == "RayCluster" else ()
+    return Goer(live, ownership(live, session.user), _gpus(cluster, live, selector), jobs)
+
+
+def running_jobs(cluster: Any, raycluster: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """Ids of the jobs that have not ended; None when Ray cannot be asked, and none without a head."""
+    from .. import ray_jobs
+
+    try:
+        with ray_jobs.connect(cluster, raycluster) as jobs:
+            found = jobs.list()
+    except ClusterError as error:
+        return () if error.reason in ("NoHead", "PortClosed") else None
+    return tuple(str(j.get("submission_id") or j.get("job_id")) for j in found if j.get("status") in LIVE)
+
+
+def guard(session: Session, goers: Sequence[Goer], *, yes: bool, force: bool, command: str) -> None:
+    """Return when all of them may go. Raises `UsageError` otherwise; `command` is what was asked, for the hint."""
+    others = [g for g in goers if g.owner.owner and not g.owner.mine]
+    if others and not force:
+        raise UsageError(
+            f'{others[0].words} belongs to {others[0].owner.words} (you are "{session.user.name}")',
+            f"{command} --force --yes",
+        )
+    for found in goers:
+        session.output.progress(found.line)
+    asked = [g for g in goers if g.busy or not g.owner.mine]
+    terminal = sys.stdin.isatty() and sys.stderr.isatty()
+    if goers and (asked or terminal):
+        first = (asked or list(goers))[0]
+        more = f" and {len(goers) - 1} more" if len(goers) > 1 else ""
+        agree(session, f"{first.line}; delete it{more}?", yes=yes)
+
+
+def _gpus(cluster: Any, live: Mapping[str, Any], selector: str) -> int | None:
+    from ..watch import gpus_of
+
+    try:
+        pods = cluster.list("v1", "Pod", live["metadata"]["namespace"], label_selector=selector) if selector else []
+    except ClusterError as error:
+        if error.status == 403:
+            return None
+        raise
+    return sum(gpus_of(pod) for pod in pods if (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed"))

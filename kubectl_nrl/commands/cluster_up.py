@@ -1,0 +1,146 @@
+"""`kubectl nrl cluster up` on a Kubernetes cluster: the roles' RayClusters and the Deployments of an infra file, together.
+
+What is there already and as it should be is not written to, so that the command may be repeated and two people may type it at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ClusterError, ExitCode
+from .connecting import open_cluster, paste
+from .planning import load_plan, plan_options, refuse
+from .run_launch import refuse_failed, refuse_refused, say_checks, say_namespace
+from .session import Session
+
+if TYPE_CHECKING:
+    from ..api import Check
+    from ..apply import Standing
+    from ..config import Config
+    from ..plan import Plan
+    from .long_lived import Came
+
+
+@dataclass(frozen=True)
+class UpResult:
+    """What became of each RayCluster and Deployment."""
+
+    namespace: str
+    came: Sequence[Came]
+    waited: bool
+
+    schema = "cluster_up"
+
+    def text(self) -> str:
+        return "\n".join(f"{came.unit.words}: {came.action}{self._state(came)}" for came in self.came)
+
+    def _state(self, came: Came) -> str:
+        from ..watch import readiness_of
+
+        return f", {readiness_of(came.live).words}" if came.ready or came.action in ("unchanged", "kept") else ""
+
+    def data(self) -> dict[str, Any]:
+        return {
+            "namespace": self.namespace,
+            "objects": [
+                {
+                    "target": came.unit.target,
+                    "kind": came.unit.main.kind,
+                    "name": came.unit.main.name,
+                    "uid": came.live["metadata"]["uid"],
+                    "action": came.action,
+                    "ready": came.ready,
+                }
+                for came in self.came
+            ],
+        }
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of `cluster up` and `cluster down` that belong to a Kubernetes cluster."""
+    group = parser.add_argument_group("up and down, on Kubernetes")
+    group.add_argument(
+        "--target", metavar="TARGET", action="append", default=[],
+        help="only kuberay.ROLE or deployments.NAME (repeatable; default: all)",
+    )  # fmt: skip
+    group.add_argument("--role", action="append", default=[], help=argparse.SUPPRESS)
+    group.add_argument("--yes", action="store_true", help="answer yes to questions")
+    group.add_argument("--force", action="store_true", help="also what belongs to another owner")
+    group.add_argument("--dry-run", action="store_true", help="print what would be made or deleted, and do nothing")
+
+
+def targets(args: argparse.Namespace) -> list[str]:
+    """The targets named; `--role R` is upstream's word for `--target kuberay.R`."""
+    return [*args.target, *(f"kuberay.{role}" for role in args.role)]
+
+
+def plan_for(args: argparse.Namespace, session: Session, config: Config, prog: str) -> tuple[Any, Plan]:
+    """The cluster and the long-lived Plan for it. Raises `ConfigError`, and `ClusterError` when it cannot be reached."""
+    from ..facts import discover
+
+    args.mode = "raycluster"
+    cluster = open_cluster(session)
+    try:
+        facts = discover(cluster)
+    except ClusterError:
+        _, offline = load_plan(args, session, run=session.new_run(), prog=prog, config=config)
+        refuse(offline.problems)  # what is wrong in the files is said even when the cluster is out of reach
+        raise
+    run, names = session.new_run(), cluster.namespace
+    _, plan = load_plan(args, session, facts, run=run, context_namespace=names, prog=prog, config=config)
+    refuse(plan.problems)
+    return cluster, plan
+
+
+def up(args: argparse.Namespace, session: Session, config: Config, prog: str) -> ExitCode:
+    """Bring the targets up. Raises `NrlError`."""
+    from .long_lived import LongLived, Wishes, targets_of
+
+    cluster, plan = plan_for(args, session, config, prog)
+    plan = targets_of(plan, targets(args))
+    if args.dry_run:
+        from .manifest_text import plan_yaml
+
+        session.output.problems(plan.problems)
+        session.output.line(plan_yaml(plan))
+        return ExitCode.OK
+    session.output.problems(plan.problems)
+    say_namespace(session, plan)
+    command = paste(session, plan.namespace, "cluster", "up", *args.words, *_infra(args), "--recreate")
+    wishes = Wishes(command, args.recreate, args.wait, float(args.timeout), args.yes, args.force)
+    long_lived = LongLived(session, cluster, plan, wishes)
+    standings = long_lived.look()
+    may_be_made(args, session, cluster, config, plan, standings)
+    came = long_lived.ensure(standings)
+    session.output.result(UpResult(plan.namespace, came, args.wait))
+    return ExitCode.OK
+
+
+def may_be_made(
+    args: argparse.Namespace, session: Session, cluster: Any, config: Config, plan: Plan, standings: Sequence[Standing]
+) -> None:
+    """Ask providers and API server about what is missing, all at once. Raises `ClusterError`; asks nothing for what is there."""
+    from dataclasses import replace
+
+    from .. import plan as plans
+    from ..apply import dry_run
+
+    missing = [j.planned for s in standings for j in s.judgements if j.verdict in ("absent", "going")]
+    if not missing and not args.recreate:
+        return
+    checks: list[Check] = plans.preflight(
+        config, plan, plan_options(args, session, cluster.namespace), session.manager, cluster
+    )
+    say_checks(session, checks)
+    refuse_failed(checks)
+    said = dry_run(replace(plan, objects=tuple(missing or plan.objects)), cluster)
+    for note in said.notes:
+        session.output.note(note)
+    refuse_refused(said, plan)
+
+
+def _infra(args: argparse.Namespace) -> list[str]:
+    return ["--infra", args.infra] if args.infra else []

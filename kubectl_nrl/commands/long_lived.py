@@ -1,0 +1,246 @@
+"""A long-lived Plan on its cluster: made where it is missing, used where it is there, kept where it differs.
+
+`cluster up` and `run --raycluster` share this, so that a cluster is the same to both.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from ..errors import ClusterError, ExitCode, NrlError, UsageError
+from .cluster_guard import goer, guard
+from .connecting import observer
+from .session import Session
+
+if TYPE_CHECKING:
+    from ..apply import Standing, Unit
+    from ..plan import HealthCheck, Plan
+
+Action = Literal["created", "unchanged", "completed", "kept", "recreated"]
+#: Called in a thread of its own when a role's cluster is up; it should end soon when the event is set.
+AfterReady = Callable[["Unit", Mapping[str, Any], threading.Event], None]
+
+#: Lines of a difference that are shown; the rest is counted.
+CHANGES = 30
+
+
+@dataclass(frozen=True)
+class Came:
+    """What became of one unit: the live main object, and whether it was waited for until it was ready."""
+
+    unit: Unit
+    action: Action
+    live: Mapping[str, Any]
+    ready: bool
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the flags ask for; `command` is the line that was typed, for hints."""
+
+    command: str
+    recreate: bool = False
+    wait: bool = True
+    timeout: float = 900.0
+    yes: bool = False
+    force: bool = False
+
+
+def targets_of(plan: Plan, targets: Sequence[str]) -> Plan:
+    """The Plan with the objects of those targets only (all without any). Raises `UsageError` for one that it does not have."""
+    from ..apply import units_of
+
+    if not targets:
+        return plan
+    known = {unit.target: unit.role for unit in units_of(plan)}
+    for target in targets:
+        if target not in known:
+            raise UsageError(f'--target "{target}" is not in this infra file', f"it has: {', '.join(known) or 'none'}")
+    roles = {known[target] for target in targets}
+    return replace(plan, objects=tuple(o for o in plan.objects if o.role in roles))
+
+
+def drift_ignores(session: Session, plan: Plan) -> list[str]:
+    """The fields that the Plan's scheduler and drivers say others write."""
+    schedulers, drivers = session.manager.providers("schedulers"), session.manager.providers("dra_drivers")
+    chosen = [schedulers.get(plan.scheduler), *(drivers.get(name) for name in plan.dra)]
+    return [path for provider in chosen if provider is not None for path in provider.drift_ignores()]
+
+
+class LongLived:
+    """One call's dealing with a long-lived Plan."""
+
+    def __init__(self, session: Session, cluster: Any, plan: Plan, wishes: Wishes) -> None:
+        from ..apply import BringUp
+
+        self._session, self._cluster, self._plan, self._wishes = session, cluster, plan, wishes
+        self._ignores = drift_ignores(session, plan)
+        self._suspends = plan.scheduler if "spec.suspend" in self._ignores else ""
+        self._deadline = time.monotonic() + wishes.timeout
+        output = session.output
+        self._bring_up = BringUp(
+            cluster, plan.namespace, plan.run.user, ignores=self._ignores, say=output.progress, warn=output.warn,
+            event=observer(session, {"run": plan.run.id, "namespace": plan.namespace}),
+        )  # fmt: skip
+
+    def look(self) -> list[Standing]:
+        """How each unit stands now. Raises `ClusterError` for a name that somebody else holds."""
+        from ..apply import belongs_to_another, look, units_of
+
+        standings = look(units_of(self._plan), self._plan.namespace, self._cluster, self._plan.run.user, self._ignores)
+        for standing in standings:
+            if standing.foreign and not (self._wishes.recreate and self._wishes.force):
+                raise belongs_to_another(standing.foreign, self._plan.namespace, self._plan.run.user)
+        return standings
+
+    def ensure(
+        self, standings: Sequence[Standing], after_ready: AfterReady = lambda unit, live, stop: None
+    ) -> list[Came]:
+        """Make what is missing, all at the same time, and wait for all of it together unless told not to."""
+        actions, standings = self._settle(standings)
+        lives = self._bring_up.create(standings)
+        for standing in standings:
+            self._say(standing, actions[standing.unit.role])
+        ready: Mapping[str, Any] = self._wait(standings, lives, after_ready) if self._wishes.wait else {}
+        roles = [s.unit.role for s in standings]
+        return [
+            Came(s.unit, actions[role], ready.get(role, lives[role]), role in ready)
+            for role, s in zip(roles, standings, strict=True)
+        ]
+
+    def _settle(self, standings: Sequence[Standing]) -> tuple[dict[str, Action], Sequence[Standing]]:
+        """What will be done with each unit, what is to go having gone."""
+        actions: dict[str, Action] = {}
+        remake = [s for s in standings if self._wishes.recreate and s.verdict in ("drifted", "foreign")]
+        for standing in standings:
+            words: dict[str, Action] = {"same": "unchanged", "partial": "completed", "drifted": "kept"}
+            actions[standing.unit.role] = words.get(standing.verdict, "created")
+            if standing.verdict == "drifted":
+                self._show_drift(standing)
+        if remake:
+            self._remove(remake)
+            actions |= {s.unit.role: "recreated" for s in remake}
+            from ..apply import look
+
+            again = look(
+                [s.unit for s in remake], self._plan.namespace, self._cluster, self._plan.run.user, self._ignores
+            )
+            fresh = {s.unit.role: s for s in again}
+            standings = [fresh.get(s.unit.role, s) for s in standings]
+        return actions, standings
+
+    def _remove(self, standings: Sequence[Standing]) -> None:
+        from ..apply import take_down
+
+        going = [doomed(s) for s in standings]
+        goers = [goer(self._session, self._cluster, d.main, d.pod_selector) for d in going if d.main is not None]
+        guard(self._session, goers, yes=self._wishes.yes, force=self._wishes.force, command=self._wishes.command)
+        left = max(1.0, self._deadline - time.monotonic())
+        take_down(self._cluster, going, within=left, say=self._session.output.progress)
+
+    def _show_drift(self, standing: Standing) -> None:
+        output, changes = self._session.output, standing.changes
+        what = "is made anew" if self._wishes.recreate else "is kept as it is; --recreate makes it anew"
+        output.warn(f"{standing.unit.words} differs from what this infra file says, and {what}:")
+        for words, change in changes[:CHANGES]:
+            output.plain(f"  {'' if words == standing.unit.words else words + ' '}{change}")
+        if len(changes) > CHANGES:
+            output.plain(f"  ... and {len(changes) - CHANGES} more")
+
+    def _say(self, standing: Standing, action: Action) -> None:
+        if action in ("unchanged", "kept"):
+            self._session.output.progress(f"{standing.unit.words}: {action}")
+        else:
+            self._session.output.progress(f'{standing.unit.words} {action} in namespace "{self._plan.namespace}"')
+
+    def _wait(
+        self, standings: Sequence[Standing], lives: Mapping[str, Mapping[str, Any]], after_ready: AfterReady
+    ) -> dict[str, Mapping[str, Any]]:
+        from ..apply import Stopped, together
+        from ..watch import UntilReady
+
+        checks = {check.name: check for check in self._plan.health_checks}
+
+        def step(unit: Unit) -> Callable[[threading.Event], Mapping[str, Any]]:
+            def wait(stop: threading.Event) -> Mapping[str, Any]:
+                until = UntilReady(
+                    self._cluster, lives[unit.role], say=self._session.output.progress,
+                    probe=self._probe(checks.get(unit.role)), suspended_by=self._suspends,
+                )  # fmt: skip
+                live = until.until(self._deadline, stop)
+                if live is None:
+                    raise Stopped
+                self._session.output.progress(f"{unit.words} is ready")
+                after_ready(unit, live, stop)
+                return live
+
+            return wait
+
+        try:
+            return together({s.unit.role: step(s.unit) for s in standings})
+        except (NrlError, KeyboardInterrupt):
+            made = [f"{o['kind'].lower()}/{o['metadata']['name']}" for o in self._bring_up.made.objects]
+            if made:
+                self._session.output.plain(f"this call made {', '.join(made)}, which stay")
+            raise
+
+    def _probe(self, check: HealthCheck | None) -> Callable[[Mapping[str, Any]], None]:
+        """What must answer before an object counts as up: Ray's Jobs API of a cluster, the health URL of a Deployment."""
+        from .. import ray_jobs
+
+        healthy = self._health(check) if check else lambda: None
+
+        def probe(live: Mapping[str, Any]) -> None:
+            if live["kind"] == "RayCluster":
+                with ray_jobs.connect(self._cluster, live) as jobs:
+                    jobs.version()
+            else:
+                healthy()
+
+        return probe
+
+    def _health(self, check: HealthCheck) -> Callable[[], None]:
+        """Asks the health URL once per call; from the first on it has the seconds that the infra file gives it."""
+        from ..watch import ask_health, parts_of
+
+        asked = parts_of(check.url, self._plan.namespace)
+        if asked is None:
+            self._session.output.warn(f"{check.name}: health URL {check.url} names no Service here and is not asked")
+            return lambda: None
+        began: list[float] = []
+
+        def ask() -> None:
+            began.append(time.monotonic())
+            try:
+                ask_health(self._cluster, asked)
+            except ClusterError as error:
+                if began[-1] - began[0] < check.timeout:
+                    raise
+                raise NrlError(
+                    f"{check.name} is not healthy after {check.timeout} s: {error.message} ({check.url})",
+                    f"{check.name}.healthCheckTimeoutS gives it longer",
+                    exit_code=ExitCode.GAVE_UP,
+                ) from error
+
+        return ask
+
+
+def doomed(standing: Standing) -> Any:
+    """What of a unit is there, to be taken down."""
+    from ..apply import Doomed
+
+    def live(found: Any) -> Mapping[str, Any] | None:
+        if found.live is None:
+            return None
+        return {"apiVersion": found.planned.api_version, "kind": found.planned.kind, **found.live}
+
+    rest = tuple(obj for obj in map(live, standing.judgements[1:]) if obj is not None)
+    return Doomed(live(standing.main), rest)
+
+
+def no_such_cluster(name: str, namespace: str) -> UsageError:
+    return UsageError(f'no RayCluster "{name}" in namespace "{namespace}"', "kubectl nrl cluster list -A")
