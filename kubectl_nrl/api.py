@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Capacity", "Check", "ClusterFacts", "ClusterReader", "CodeRequest", "CodeSource", "Connection", "Context", "DraDriver",
     "Group", "Kind", "NrlError", "Origin", "Patch", "PluginError", "Policy", "Prepared", "Problem", "Profile", "Provider",
-    "Reason", "Ref", "Resource", "Role", "RunInfo", "Scheduler", "Section", "Staged", "State", "Submitter", "Survey", "Target",
-    "Traits", "User",
+    "Reason", "Ref", "Resource", "Role", "RunInfo", "Scheduler", "Section", "Staged", "State", "Submission", "Submitter", "Survey",
+    "Target", "Traits", "User",
 ]  # fmt: skip
 
 #: The life cycle a Plan is made for: an ephemeral RayJob, long-lived RayClusters, or this machine.
@@ -233,6 +233,21 @@ class Staged:
 
     working_dir: str | None = None
     sent: int = 0
+
+
+@dataclass(frozen=True)
+class Submission:
+    """What a submitter hands over: `line`, the one safe line by which a shell unpacks and runs `script`, and where the code is.
+
+    `metadata` is for people and for finding the job again; it holds the entrypoint as it was written, never the line. `tmp_dir` is a
+    directory on the head for a submitter that keeps files there (`submit.execTmpDir`).
+    """
+
+    line: str
+    script: str
+    staged: Staged = Staged()
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    tmp_dir: str = "/tmp"
 
 
 @dataclass(frozen=True)
@@ -480,7 +495,7 @@ class Submitter(Provider):
     def state(self, run: RunInfo, connection: Connection) -> State:
         raise NotImplementedError
 
-    def submit(self, run: RunInfo, connection: Connection) -> RunInfo:
+    def submit(self, run: RunInfo, connection: Connection, submission: Submission) -> RunInfo:
         raise NotImplementedError
 
     def logs(self, run: RunInfo, connection: Connection, *, follow: bool, offset: int) -> Iterator[bytes]:

@@ -22,6 +22,8 @@ RAW_USER = "kubectl-nrl/user"
 LAST_APPLIED = "kubectl-nrl/last-applied"
 #: The run's wandb page, written on its RayJob once the driver's log named it.
 WANDB = "kubectl-nrl/wandb-url"
+#: On a ConfigMap that is a record: of what (`run`).
+RECORD = "kubectl-nrl/record"
 
 #: What is left to submit of a run whose code is uploaded (KubeRay's InteractiveMode), as JSON: see `plan.assemble`.
 SUBMISSION = "kubectl-nrl/submission"

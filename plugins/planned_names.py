@@ -1,7 +1,4 @@
-"""The submitters of long-lived runs, as Plans know them: checked and rendered, and not run yet.
-
-`available` is False for all of them, and a run that needs one is refused before anything is sent.
-"""
+"""The submitter that Plans know and this version does not run: `available` is False, and a run that needs it is refused early."""
 
 from __future__ import annotations
 
@@ -9,12 +6,6 @@ from collections.abc import Iterator
 
 from kubectl_nrl import hookimpl
 from kubectl_nrl.api import Submitter
-
-
-class PortForwardSubmitter(Submitter):
-    name = "portForward"
-    summary = "Ray's Jobs API, through a forwarded port"
-    available = False
 
 
 class ExecSubmitter(Submitter):
@@ -25,5 +16,4 @@ class ExecSubmitter(Submitter):
 
 @hookimpl
 def nrl_submitters() -> Iterator[Submitter]:
-    yield PortForwardSubmitter()
     yield ExecSubmitter()

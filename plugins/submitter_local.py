@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 
 from kubectl_nrl import hookimpl
-from kubectl_nrl.api import Connection, RunInfo, State, Submitter
+from kubectl_nrl.api import Connection, RunInfo, State, Submission, Submitter
 
 #: Seconds between looks at a log that has nothing new.
 PAUSE = 0.2
@@ -19,7 +19,7 @@ class LocalSubmitter(Submitter):
     name = "local"
     summary = "a Ray on this machine, owned by a supervisor process"
 
-    def submit(self, run: RunInfo, connection: Connection) -> RunInfo:
+    def submit(self, run: RunInfo, connection: Connection, submission: Submission) -> RunInfo:
         """Start the supervisor of a run that was prepared."""
         connection.jobs.submit(run.id)
         return run

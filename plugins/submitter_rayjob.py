@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from kubectl_nrl import hookimpl
-from kubectl_nrl.api import Connection, Context, Problem, RunInfo, State, Submitter
+from kubectl_nrl.api import Connection, Context, Problem, RunInfo, State, Submission, Submitter
 from kubectl_nrl.errors import ClusterError
 from kubectl_nrl.labels import RUN
 from kubectl_nrl.rayjob_state import outcome, status_of
@@ -48,7 +48,7 @@ class RayJobSubmitter(Submitter):
                 severity="warning",
             )
 
-    def submit(self, run: RunInfo, connection: Connection) -> RunInfo:
+    def submit(self, run: RunInfo, connection: Connection, submission: Submission) -> RunInfo:
         """The RayJob exists already, and KubeRay submits its entrypoint once every pod is ready."""
         return run
 

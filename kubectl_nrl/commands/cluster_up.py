@@ -82,8 +82,8 @@ def plan_for(args: argparse.Namespace, session: Session, config: Config, prog: s
     from ..facts import discover
 
     args.mode = "raycluster"
-    cluster = open_cluster(session)
     try:
+        cluster = open_cluster(session)
         facts = discover(cluster)
     except ClusterError:
         _, offline = load_plan(args, session, run=session.new_run(), prog=prog, config=config)

@@ -19,7 +19,7 @@ from .connecting import RAY_API, paste, ray_connector
 from .session import Session
 
 if TYPE_CHECKING:
-    from ..api import CodeSource, Prepared, RunInfo
+    from ..api import CodeSource, Prepared, RunInfo, Staged
     from ..ray_jobs import RayJobs
 
 #: Seconds during which a step that met an outage is tried again, and between tries.
@@ -106,18 +106,8 @@ class Handover:
         jobs.submit(self._line, run.id, runtime_env=runtime_env, metadata=metadata)
 
     def _stage(self, jobs: RayJobs) -> str | None:
-        from ..upload import size_words
-
         reached = Reached(self._namespace, jobs, self._cluster)
-        size = self._prepared.size if self._prepared else 0
-        started = time.monotonic()
-        with self._session.output.transfer("uploading", size) as progress:
-            staged = self._source.stage(self._run, reached, self._prepared, progress)
-        if self._prepared is not None:
-            took = f"{size_words(staged.sent)} in {time.monotonic() - started:.1f} s"
-            said = took if staged.sent else "0 bytes: the Ray cluster has this code already"
-            self._session.output.progress(f"uploaded {said}")
-        return staged.working_dir
+        return stage(self._session, self._source, self._run, reached, self._prepared).working_dir
 
     def _tell_kuberay(self, meta: Mapping[str, Any]) -> None:
         """Give KubeRay the job's id; it sees to the run's end from then on. The uid guards against another run of that name."""
@@ -141,6 +131,21 @@ class Handover:
     def close(self) -> None:
         if self._prepared is not None:
             self._prepared.close()
+
+
+def stage(session: Session, source: CodeSource, run: RunInfo, reached: Reached, prepared: Prepared | None) -> Staged:
+    """Send what was prepared, and say how much that was. Raises `ClusterError`."""
+    from ..upload import size_words
+
+    size = prepared.size if prepared else 0
+    started = time.monotonic()
+    with session.output.transfer("uploading", size) as progress:
+        staged = source.stage(run, reached, prepared, progress)
+    if prepared is not None:
+        took = f"{size_words(staged.sent)} in {time.monotonic() - started:.1f} s"
+        said = took if staged.sent else "0 bytes: the Ray cluster has this code already"
+        session.output.progress(f"uploaded {said}")
+    return staged
 
 
 def _may_pass(error: ClusterError) -> bool:

@@ -1,4 +1,4 @@
-"""`kubectl nrl run`: a recipe becomes a RayJob, or a run on this machine, followed to its end.
+"""`kubectl nrl run`: a recipe becomes a RayJob, a run on long-lived clusters or one on this machine, followed to its end.
 
 Nothing is sent before the whole Plan stands, has been asked about, and its name is free: what fails later takes back what this
 call made.
@@ -34,6 +34,7 @@ kubectl nrl run recipe.yaml --infra infra.yaml grpo.max_num_steps=10 infra.image
 kubectl nrl run recipe.yaml --infra infra.yaml --dry-run
 kubectl nrl run recipe.yaml --infra infra.yaml --dry-run=server
 kubectl nrl run recipe.yaml --infra infra.yaml --no-wait
+kubectl nrl run recipe.yaml --infra infra.yaml --raycluster --replace
 kubectl nrl run recipe.yaml --infra local.infra.yaml --local
 """
 
@@ -47,9 +48,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = group.add_argument
     add("--run-id", metavar="ID", help="the run's id (default: date, time and four characters)")
     add("--timeout", metavar="SECONDS", type=seconds, default=86400, help="give up waiting after this long (86400)")
-    add("--replace", action="store_true", help="delete a run of mine that has this RayJob's name, then run")
+    add(
+        "--replace", action="store_true",
+        help="delete a run of mine that has this RayJob's name, or stop what runs on the long-lived cluster, then run",
+    )  # fmt: skip
     add("--yes", action="store_true", help="answer yes to questions")
-    add("--recreate", action="store_true", help="for long-lived clusters; no meaning for a RayJob")
+    add("--recreate", action="store_true", help="make long-lived clusters anew that differ from the infra file")
+    add("--force", action="store_true", help="with --recreate: also clusters of another owner")
     add("--skip-daemons", action="store_true", help="for long-lived clusters; no meaning for a RayJob")
     add(
         "--gpus",
@@ -88,10 +93,15 @@ def handle(args: argparse.Namespace, session: Session) -> ExitCode | int:
 
     cluster, config, plan = _plan(args, session, run, config)
     session.output.problems(plan.problems)
-    _refuse_unavailable(plan)
-    _warn_meaningless(args, session)
+    _refuse_unavailable(plan, session)
+    if plan.kind == "RayJob":
+        _warn_meaningless(args, session)
     if args.dry_run == "server":
         return run_launch.ask(args, session, cluster, config, plan)
+    if plan.kind == "RayCluster":
+        from . import run_raycluster
+
+        return run_raycluster.launch(args, session, cluster, config, plan)
     return run_launch.launch(args, session, cluster, config, plan)
 
 
@@ -106,13 +116,13 @@ def _plan(args: argparse.Namespace, session: Session, run: RunInfo, config: Conf
     except ClusterError:
         _, offline = load_plan(args, session, run=run, prog=_PROG, config=config)
         refuse(offline.problems)
-        _refuse_unavailable(offline)
+        _refuse_unavailable(offline, session)
         raise
     config, plan = load_plan(
         args, session, facts, run=run, context_namespace=cluster.namespace, prog=_PROG, config=config
     )
     refuse(plan.problems)
-    if not facts.kuberay and plan.kind == "RayJob":
+    if not facts.kuberay:
         raise ClusterError(
             f"this cluster has no KubeRay (ray.io/v1 is not served by {cluster.server})",
             INSTALL_KUBERAY,
@@ -146,16 +156,13 @@ def _context_namespace(session: Session) -> str | None:
         return None
 
 
-def _refuse_unavailable(plan: Plan) -> None:
+def _refuse_unavailable(plan: Plan, session: Session) -> None:
     """A Plan that only later versions can run. Raises `UsageError` before anything is sent."""
-    render = "--dry-run and check render it"
-    if plan.kind != "RayJob":
+    submitter = session.manager.choose("submitters", plan.launch.submitter)
+    if not getattr(submitter, "available", True):
         raise UsageError(
-            f"a run on long-lived clusters is not available in this version ({render})", "leave out --raycluster"
-        )
-    if plan.launch.submitter in ("portForward", "exec"):
-        raise UsageError(
-            f"submitter {plan.launch.submitter} is not available in this version ({render})", "leave out --submitter"
+            f"submitter {submitter.name} is not available in this version (--dry-run and check render it)",
+            "--submitter portForward",
         )
 
 

@@ -48,11 +48,12 @@ def _start(
     args: argparse.Namespace, session: Session, config: Config, plan: Plan, cluster: LocalRecord | None
 ) -> ExitCode:
     from .. import local
+    from ..api import Submission
 
     made = local.prepare(_request(args, session, config, plan, cluster), plan.run.short)
     submitter: Any = session.manager.choose("submitters", plan.launch.submitter)
     try:
-        submitter.submit(plan.run, local.LocalConnection(session.env))
+        submitter.submit(plan.run, local.LocalConnection(session.env), Submission("", plan.launch.script))
         return _follow(args, session, plan, made)
     except KeyboardInterrupt:
         say_left_alone(session, made.id, "interrupted; the run goes on")

@@ -110,9 +110,9 @@ def test_a_directory_of_the_nodes_may_hold_the_code() -> None:
     assert len(problems(LUSTRE, context({"launch": {"codePath": "/opt/code"}, **nodes}))) == 1
 
 
-def test_names_of_later_use_are_known_and_say_that_they_are_not_there_yet() -> None:
+def test_a_name_of_later_use_is_known_and_says_that_it_is_not_there_yet() -> None:
     submitters = list(nrl_submitters())
-    assert [s.name for s in submitters] == ["portForward", "exec"]
+    assert [s.name for s in submitters] == ["exec"]
     assert not any(s.available for s in submitters)
     assert IMAGE.available
     assert LUSTRE.available

@@ -10,7 +10,7 @@ from context import RUN
 from nrl_plugins import submitter_local
 from nrl_plugins.submitter_local import LocalSubmitter
 
-from kubectl_nrl.api import State
+from kubectl_nrl.api import State, Submission
 
 SUBMITTER = LocalSubmitter()
 
@@ -46,7 +46,7 @@ class Here:
 
 def test_it_submits_and_stops_by_the_runs_id() -> None:
     jobs = Jobs()
-    assert SUBMITTER.submit(RUN, Here(jobs)) is RUN
+    assert SUBMITTER.submit(RUN, Here(jobs), Submission("", "script")) is RUN
     SUBMITTER.stop(RUN, Here(jobs))
     assert jobs.asked == [("submit", RUN.id), ("stop", RUN.id)]
 

@@ -10,6 +10,7 @@ from context import RUN, FakeCluster, thing
 from nrl_plugins import submitter_rayjob
 from nrl_plugins.submitter_rayjob import RayJobSubmitter
 
+from kubectl_nrl.api import Submission
 from kubectl_nrl.errors import ClusterError
 
 SUBMITTER = RayJobSubmitter()
@@ -121,7 +122,7 @@ def test_another_runs_rayjob_is_not_ours() -> None:
 
 def test_submitting_is_kuberays() -> None:
     connection = connected(rayjob())
-    assert SUBMITTER.submit(RUN, connection) == RUN
+    assert SUBMITTER.submit(RUN, connection, Submission("line", "script")) == RUN
     assert connection.cluster.asked == []
 
 

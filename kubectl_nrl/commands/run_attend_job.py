@@ -1,0 +1,147 @@
+"""Stays with a run on a long-lived cluster to its end: its log, its state, its record, its result; the cluster stays up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ClusterError, ExitCode
+from .connecting import paste
+from .run_cluster_result import ClusterRunResult
+from .run_launch import commands_for, say_left_alone
+from .run_result import LogFacts
+from .session import Session
+
+if TYPE_CHECKING:
+    from ..runs import ClusterRun
+    from ..watch import JobEnd, JobsApi, LogEnd
+
+#: Exit codes of Ray's final states.
+ENDS = {"SUCCEEDED": ExitCode.OK, "FAILED": ExitCode.FAILED, "STOPPED": ExitCode.STOPPED}
+#: Seconds without a byte after which the rest of a log is given up.
+REST = 15.0
+#: Seconds that the result waits for the log's last bytes.
+RESULT_WITHIN = 0.7
+
+Tell = Callable[[Mapping[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """A run that Ray has: its record, and how its driver is reached by the RayCluster's name."""
+
+    record: ClusterRun
+    connect: Callable[[str], JobsApi]
+    started: datetime
+
+
+class AttendJob:
+    """One submitted run, attended to its end."""
+
+    def __init__(self, session: Session, cluster: Any, run: Submitted, event: Tell) -> None:
+        from ..watch import DriverLog, JobFollow, JobTarget, LogCopy, directory
+
+        self._session, self._cluster, self._run, self._event = session, cluster, run, event
+        self._wandb = ""
+        record, output = run.record, session.output
+        try:
+            copy = LogCopy.open(directory(record.id, session.env))
+        except OSError as error:
+            copy = None
+            output.warn(f"no copy of the log is kept on this machine: {error}")
+        self._path = str(copy.path) if copy else ""
+        self._log = DriverLog(run.connect, output.log, copy=copy, say=output.progress, wandb=self._on_wandb, poll=0.25)
+        target = JobTarget(record.namespace, record.ray_cluster, record.ray_cluster_uid, record.submission_id)
+        self._follow = JobFollow(cluster, target, run.connect, say=output.progress, event=event, log=self._log)
+
+    def to_the_end(self, timeout: float) -> ExitCode | int:
+        """Attend until the end, `timeout` seconds at most; the exit code of the run, or of why it is not known."""
+        from ..watch import Source
+
+        record = self._run.record
+        self._log.follow(Source(record.ray_cluster, record.ray_cluster_uid, record.submission_id))
+        try:
+            end = self._follow.until_final(timeout)
+            if end.how in ("final", "forgotten"):
+                return self._finish(end)
+            return self._not_the_end(end)
+        except (KeyboardInterrupt, BrokenPipeError) as error:
+            why = "interrupted" if isinstance(error, KeyboardInterrupt) else "nobody reads the output any more"
+            say_left_alone(self._session, record.namespace, record.id, f"{why}; the run goes on")
+            if isinstance(error, BrokenPipeError):
+                raise
+            return ExitCode.INTERRUPTED
+        finally:
+            self._log.stop()
+
+    def _finish(self, end: JobEnd) -> ExitCode | int:
+        output, ended = self._session.output, self._session.clock()
+        state, reason = (end.state, "") if end.how == "final" else ("FAILED", "HeadRestarted")
+        self._log.finish(REST if end.how == "final" else 0.0)
+        self._event({"event": "final", "state": state, "reason": reason})
+        log = self._log.join(RESULT_WITHIN)
+        output.plain(self._result(state, reason, end.message, ended, log).text())
+        self._note(state, end.message if state != "SUCCEEDED" else "", ended)
+        while log is None:
+            log = self._log.join(1.0)
+        if self._log.failure is not None:
+            raise self._log.failure
+        if not log.complete:
+            output.warn(f"the end of the driver's log may be missing here ({log.bytes} bytes were read): {log.why}")
+        result = self._result(state, reason, end.message, ended, log)
+        if output.format != "text":
+            output.result(result)
+        return result.exit_code
+
+    def _not_the_end(self, end: JobEnd) -> ExitCode:
+        output, record = self._session.output, self._run.record
+        gave_up = end.how == "timeout"
+        code = ExitCode.GAVE_UP if gave_up else ExitCode.UNKNOWN
+        said = (
+            f"gave up waiting ({end.message}); the run goes on" if gave_up else f"the outcome is unknown: {end.message}"
+        )
+        output.error(said)
+        say_left_alone(self._session, record.namespace, record.id, f"run {record.id} in namespace {record.namespace}:")
+        if output.format != "text":
+            state = end.state if gave_up else "UNKNOWN"
+            output.result(self._result(state, "", end.message, None, None, code))
+        return code
+
+    def _result(
+        self, state: str, reason: str, message: str, ended: datetime | None, log: LogEnd | None,
+        code: ExitCode | None = None,
+    ) -> ClusterRunResult:  # fmt: skip
+        record = self._run.record
+        facts = LogFacts(self._path, bool(log and log.complete), log.bytes if log else 0) if self._path else None
+        return ClusterRunResult(
+            record.id, record.namespace, record.ray_cluster, record.ray_cluster_uid, record.submitter, state, reason,
+            message, int(ENDS.get(state, ExitCode.UNKNOWN) if code is None else code), self._run.started, ended,
+            commands_of(self._session, record), facts, self._wandb,
+        )  # fmt: skip
+
+    def _on_wandb(self, url: str) -> None:
+        """Say the page, and keep it on the run's record, which other laptops read."""
+        from ..runs import note
+
+        self._wandb = url
+        self._session.output.progress(f"wandb: {url}")
+        try:
+            note(self._cluster, self._run.record, wandbUrl=url)
+        except ClusterError as error:
+            self._session.output.debug(f"wandb page not recorded: {error.message}")
+
+    def _note(self, state: str, message: str, ended: datetime) -> None:
+        from ..runs import note
+
+        try:
+            note(self._cluster, self._run.record, ended=ended, state=state, message=message)
+        except ClusterError as error:
+            self._session.output.debug(f"end not recorded: {error.message}")
+
+
+def commands_of(session: Session, record: ClusterRun) -> dict[str, str]:
+    """The lines that go on with a run, and the one that gives back what its cluster holds."""
+    down = paste(session, record.namespace, "cluster", "down", record.ray_cluster)
+    return {**commands_for(session, record.namespace, record.id), "down": down}

@@ -1,0 +1,236 @@
+"""`kubectl nrl run --raycluster`: the clusters brought up or used again, the code sent, the training submitted last, followed.
+
+What goes wrong before the submission leaves no run behind; the run's record is written before Ray is asked, so that one that was
+submitted is found whatever becomes of this process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from ..errors import ClusterError, ExitCode, NrlError
+from .cluster_guard import LIVE
+from .cluster_up import may_be_made
+from .connecting import RAY_API, agree, observer, paste, ray_connector
+from .driver import driver_connector
+from .handover import Reached
+from .long_lived import LongLived, Wishes
+from .run_attend_job import AttendJob, Submitted, commands_of
+from .run_launch import say_left_alone, say_namespace
+from .session import Session
+from .uploading import code_source, prepare, request, uploads
+
+if TYPE_CHECKING:
+    from ..api import Prepared, Staged, Submission, Submitter
+    from ..config import Config
+    from ..plan import Plan
+    from ..ray_jobs import RayJobs
+    from ..runs import ClusterRun
+
+#: Seconds that a job which is replaced gets to end; Ray itself kills it after some.
+STOPPED = 60.0
+#: Flags that mean something for a RayJob only.
+MEANINGLESS = ("rayjob_name", "ttl", "hold", "shutdown")
+
+
+def launch(args: argparse.Namespace, session: Session, cluster: Any, config: Config, plan: Plan) -> ExitCode | int:
+    """Run on the Plan's long-lived clusters. Raises `NrlError`."""
+    for flag in MEANINGLESS:
+        if getattr(args, flag) is not None:
+            session.output.warn(f"--{flag.replace('_', '-')} has no meaning for a long-lived cluster")
+    say_namespace(session, plan)
+    prepared = None
+    if uploads(session, plan):
+        source = code_source(session, plan.launch.code_source)
+        prepared = prepare(
+            session, source, request(session, args.repo_root, plan.launch.upload_paths, plan.launch.recipe)
+        )
+    try:
+        return _Launch(args, session, cluster, plan, prepared).go(config)
+    finally:
+        if prepared is not None:
+            prepared.close()
+
+
+class _Launch:
+    def __init__(
+        self, args: argparse.Namespace, session: Session, cluster: Any, plan: Plan, prepared: Prepared | None
+    ) -> None:
+        self._args, self._session, self._cluster, self._plan = args, session, cluster, plan
+        self._prepared = prepared
+        self._submitter = cast("Submitter", session.manager.choose("submitters", plan.launch.submitter))
+        self._deadline = time.monotonic() + args.timeout
+        self._event = observer(session, {"run": plan.run.id, "namespace": plan.namespace})
+
+    def go(self, config: Config) -> ExitCode | int:
+        raycluster = self._cluster_up(config)
+        name = raycluster["metadata"]["name"]
+        connect = ray_connector(self._cluster, self._plan.namespace)
+        try:
+            with connect(name) as jobs:
+                self._make_room(jobs, raycluster)
+                record = self._submit(jobs, raycluster)
+        except KeyboardInterrupt:
+            say_left_alone(self._session, self._plan.namespace, self._plan.run.id, "interrupted; it may be submitted")
+            raise
+        self._event({"event": "submitted", "raycluster": name})
+        self._session.output.progress(f"submitted {record.id} to raycluster/{name}")
+        if not self._plan.wait:
+            return self._leave(record)
+        driver = driver_connector(self._submitter, self._plan.run, self._cluster, self._plan.namespace, connect)
+        attend = AttendJob(self._session, self._cluster, Submitted(record, driver, self._plan.run.time), self._event)
+        return attend.to_the_end(max(0.0, self._deadline - time.monotonic()))
+
+    def _cluster_up(self, config: Config) -> Mapping[str, Any]:
+        """The training role's RayCluster, up, with everything else that the Plan holds."""
+        args, plan = self._args, self._plan
+        words = ["run", *args.words, *(["--infra", args.infra] if args.infra else []), "--raycluster", "--recreate"]
+        command = paste(self._session, plan.namespace, *words)
+        left = max(0.0, self._deadline - time.monotonic())
+        long_lived = LongLived(
+            self._session, self._cluster, plan, Wishes(command, args.recreate, True, left, args.yes, args.force)
+        )
+        attached = {role: self._attached(role, name) for role, name in plan.attached.items()}
+        standings = long_lived.look()
+        may_be_made(args, self._session, self._cluster, config, plan, standings)
+        came = long_lived.ensure(standings)
+        if "training" in attached:
+            return attached["training"]
+        return next(found.live for found in came if found.unit.role == "training")
+
+    def _attached(self, role: str, name: str) -> Mapping[str, Any]:
+        """A cluster that is used as it is. Raises `ClusterError` unless it is up."""
+        from ..watch import readiness_of
+
+        live = self._cluster.get(RAY_API, "RayCluster", name, self._plan.namespace)
+        if live is None:
+            raise ClusterError(
+                f'launch.attach.{role}: no RayCluster "{name}" in namespace "{self._plan.namespace}"',
+                paste(self._session, self._plan.namespace, "cluster", "list"),
+                status=404,
+                reason="NotFound",
+            )
+        readiness = readiness_of(live)
+        if not readiness.ready:
+            raise ClusterError(f"launch.attach.{role}: raycluster/{name} is not ready: {readiness.words}")
+        return cast("Mapping[str, Any]", {"apiVersion": RAY_API, "kind": "RayCluster", **live})
+
+    def _make_room(self, jobs: RayJobs, raycluster: Mapping[str, Any]) -> None:
+        """Say what runs there already; with --replace stop it, and wait until it has ended."""
+        name = raycluster["metadata"]["name"]
+        live = [job for job in jobs.list() if job.get("status") in LIVE and job.get("submission_id")]
+        ids = [str(job["submission_id"]) for job in live]
+        if not ids:
+            return
+        if not self._args.replace:
+            self._session.output.warn(f"running on raycluster/{name} already: {', '.join(ids)} (--replace stops them)")
+            return
+        whose = {str((job.get("metadata") or {}).get("user") or "") for job in live} - {self._plan.run.user.name}
+        if whose:
+            words = ", ".join(sorted(f'"{user}"' if user else "nobody" for user in whose))
+            agree(
+                self._session, f"jobs on raycluster/{name} belong to {words} ({', '.join(ids)}); stop them?",
+                yes=self._args.yes, flag="--replace --yes",
+            )  # fmt: skip
+        self._session.output.progress(f"stopping {', '.join(ids)} on raycluster/{name}")
+        for submission_id in ids:
+            jobs.stop(submission_id)
+        _until_ended(jobs, ids)
+
+    def _submit(self, jobs: RayJobs, raycluster: Mapping[str, Any]) -> ClusterRun:
+        from ..runs import new_record, write_record
+
+        plan, run = self._plan, self._plan.run
+        if self._args.run_id is not None:
+            _refuse_used(jobs, run.id, raycluster)
+        staged = self._stage(jobs)
+        training = next((role.cluster for role in plan.roles if role.name == "training"), None)
+        record = new_record(
+            run.id, raycluster, run.user, cluster_label=training or raycluster["metadata"]["name"],
+            submitter=self._submitter.name, submission_id=run.id, recipe=plan.recipe_path.rsplit("/", 1)[-1],
+            started=run.time,
+        )  # fmt: skip
+        written = write_record(self._cluster, record)
+        try:
+            self._submitter.submit(run, Reached(plan.namespace, jobs, self._cluster), _submission(plan, staged))
+        except ClusterError as error:
+            self._not_submitted(error, written)
+            raise
+        return written
+
+    def _stage(self, jobs: RayJobs) -> Staged:
+        from ..api import Staged
+        from .handover import stage
+
+        if self._prepared is None:
+            return Staged()
+        source = code_source(self._session, self._plan.launch.code_source)
+        reached = Reached(self._plan.namespace, jobs, self._cluster)
+        return stage(self._session, source, self._plan.run, reached, self._prepared)
+
+    def _not_submitted(self, error: ClusterError, record: ClusterRun) -> None:
+        """Take the record back when nothing was submitted; raise UNKNOWN when that cannot be told."""
+        from ..ray_jobs import passing
+
+        if passing(error):
+            say_left_alone(self._session, record.namespace, record.id, "it is not known whether the run was submitted")
+            raise NrlError(
+                f"lost Ray while it was asked to run {record.id}: {error.message}", exit_code=ExitCode.UNKNOWN
+            ) from error
+        meta = record.config_map["metadata"]
+        try:
+            self._cluster.delete("v1", "ConfigMap", record.name, record.namespace, uid=meta["uid"])
+        except ClusterError as trouble:
+            self._session.output.warn(f"configmap/{record.name} of the run that did not start stays: {trouble.message}")
+
+    def _leave(self, record: ClusterRun) -> ExitCode:
+        from .run_cluster_result import ClusterRunResult
+
+        say_left_alone(self._session, record.namespace, record.id, "not waiting for the run")
+        if self._session.output.format != "text":
+            self._session.output.result(
+                ClusterRunResult(
+                    record.id, record.namespace, record.ray_cluster, record.ray_cluster_uid, record.submitter, "PENDING",
+                    "", "", 0, self._plan.run.time, None, commands_of(self._session, record),
+                )
+            )  # fmt: skip
+        return ExitCode.OK
+
+
+def _submission(plan: Plan, staged: Staged) -> Submission:
+    from ..api import Submission
+    from ..labels import RUN
+    from ..plan.assemble import METADATA_MAX
+
+    launch, run = plan.launch, plan.run
+    metadata = {"user": run.user.name, "entrypoint": launch.entrypoint[:METADATA_MAX], RUN: run.id}
+    return Submission(launch.line, launch.script, staged, metadata, launch.exec_tmp_dir)
+
+
+def _refuse_used(jobs: RayJobs, run_id: str, raycluster: Mapping[str, Any]) -> None:
+    """Raise for an id that the cluster has a job of; ids that are made up here never meet."""
+    known = jobs.get(run_id)
+    if known is not None:
+        raise ClusterError(
+            f'job "{run_id}" already exists on raycluster/{raycluster["metadata"]["name"]} ({known.get("status")})',
+            "choose another --run-id, or leave it out",
+            status=409,
+            reason="AlreadyExists",
+        )
+
+
+def _until_ended(jobs: RayJobs, ids: Sequence[str]) -> None:
+    deadline = time.monotonic() + STOPPED
+    left = list(ids)
+    while left:
+        left = [one for one in left if (jobs.get(one) or {}).get("status") in LIVE]
+        if left and time.monotonic() >= deadline:
+            raise NrlError(
+                f"still running {STOPPED:.0f} s after they were stopped: {', '.join(left)}",
+                exit_code=ExitCode.GAVE_UP,
+            )
+        if left:
+            time.sleep(0.25)

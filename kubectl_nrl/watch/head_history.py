@@ -1,0 +1,42 @@
+"""Why a head does not know a job that it was given: when it started, and what ended the one before it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from typing import Any
+
+from ..errors import ClusterError
+from ..labels import RAY_CLUSTER, RAY_NODE_TYPE
+from ..rayjob_state import parse_time, span
+
+
+def head_history(cluster: Any, namespace: str, ray_cluster: str, now: datetime | None = None) -> str:
+    """`the head restarted 4m ago (OOMKilled); its history is lost`, as far as the head's pod tells."""
+    try:
+        pods = cluster.list("v1", "Pod", namespace, label_selector=f"{RAY_CLUSTER}={ray_cluster},{RAY_NODE_TYPE}=head")
+    except ClusterError:
+        pods = []
+    alive = [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
+    if not alive:
+        return f"the head of raycluster/{ray_cluster} was replaced; the history of its jobs is lost"
+    pod = max(alive, key=lambda pod: str(pod["metadata"].get("creationTimestamp") or ""))
+    since, why = _last_start(pod)
+    ago = f" {span(((now or datetime.now(timezone.utc)) - since).total_seconds())} ago" if since else ""
+    return (
+        f"the head of raycluster/{ray_cluster} restarted{ago}{f' ({why})' if why else ''}; "
+        "the history of its jobs is lost"
+    )
+
+
+def _last_start(pod: Mapping[str, Any]) -> tuple[datetime | None, str]:
+    """When the Ray container last started, and what ended it before (core/v1 ContainerStatus)."""
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    first = str((((pod.get("spec") or {}).get("containers") or [{}])[0]).get("name") or "")
+    for status in statuses:
+        if status.get("name") == first or len(statuses) == 1:
+            running = (status.get("state") or {}).get("running") or {}
+            ended = (status.get("lastState") or {}).get("terminated") or {}
+            code = f"exit {ended['exitCode']}" if "exitCode" in ended else ""
+            return parse_time(running.get("startedAt")), str(ended.get("reason") or code)
+    return parse_time(pod["metadata"].get("creationTimestamp")), ""
