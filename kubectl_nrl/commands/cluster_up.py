@@ -97,7 +97,7 @@ def plan_for(args: argparse.Namespace, session: Session, config: Config, prog: s
 
 def up(args: argparse.Namespace, session: Session, config: Config, prog: str) -> ExitCode:
     """Bring the targets up. Raises `NrlError`."""
-    from .long_lived import LongLived, Wishes, targets_of
+    from .long_lived import LongLived, Wishes, say_daemons, targets_of
 
     cluster, plan = plan_for(args, session, config, prog)
     plan = targets_of(plan, targets(args))
@@ -109,6 +109,7 @@ def up(args: argparse.Namespace, session: Session, config: Config, prog: str) ->
         return ExitCode.OK
     session.output.problems(plan.problems)
     say_namespace(session, plan)
+    say_daemons(session, plan, skip=args.skip_daemons)
     command = paste(session, plan.namespace, "cluster", "up", *args.words, *_infra(args), "--recreate")
     wishes = Wishes(command, args.recreate, args.wait, float(args.timeout), args.yes, args.force)
     long_lived = LongLived(session, cluster, plan, wishes)

@@ -64,6 +64,13 @@ def targets_of(plan: Plan, targets: Sequence[str]) -> Plan:
     return replace(plan, objects=tuple(o for o in plan.objects if o.role in roles))
 
 
+def say_daemons(session: Session, plan: Plan, *, skip: bool) -> None:
+    """Name the daemons that the infra file declares and that nothing starts."""
+    if plan.daemons and not skip:
+        names = ", ".join(f"kuberay.{daemon.role}.daemon" for daemon in plan.daemons)
+        session.output.warn(f"{names}: daemons are not started in this version (--skip-daemons takes note of it)")
+
+
 def drift_ignores(session: Session, plan: Plan) -> list[str]:
     """The fields that the Plan's scheduler and drivers say others write."""
     schedulers, drivers = session.manager.providers("schedulers"), session.manager.providers("dra_drivers")

@@ -17,7 +17,7 @@ from .cluster_up import may_be_made
 from .connecting import RAY_API, agree, observer, paste, ray_connector
 from .driver import driver_connector
 from .handover import Reached
-from .long_lived import LongLived, Wishes
+from .long_lived import LongLived, Wishes, say_daemons
 from .run_attend_job import AttendJob, Submitted, commands_of
 from .run_launch import say_left_alone, say_namespace
 from .session import Session
@@ -42,6 +42,7 @@ def launch(args: argparse.Namespace, session: Session, cluster: Any, config: Con
         if getattr(args, flag) is not None:
             session.output.warn(f"--{flag.replace('_', '-')} has no meaning for a long-lived cluster")
     say_namespace(session, plan)
+    say_daemons(session, plan, skip=args.skip_daemons)
     prepared = None
     if uploads(session, plan):
         source = code_source(session, plan.launch.code_source)

@@ -132,8 +132,8 @@ class FakeCluster:
         for key, value in body.get("metadata", {}).items():
             old = obj["metadata"].get(key)
             obj["metadata"][key] = {**(old or {}), **value} if isinstance(value, dict) else value
-        if "spec" in body:
-            obj["spec"] = {**(obj.get("spec") or {}), **body["spec"]}
+        for key in body.keys() - {"metadata"}:
+            obj[key] = {**(obj.get(key) or {}), **body[key]}
         changed = self.put(obj)
         self._done("patch", kind)
         return changed
