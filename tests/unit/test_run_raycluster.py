@@ -1,0 +1,233 @@
+"""`run --raycluster` against a cluster in memory with one Ray behind it."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from long_lived_case import LongLivedWorld
+
+from kubectl_nrl.errors import ClusterError
+from kubectl_nrl.testing import RUN_ID, USER, Outcome
+
+RECORD = f"nrl-run-{RUN_ID}"
+
+
+class World(LongLivedWorld):
+    def start(self, more: str = "", **words: Any) -> Outcome:
+        return self.run(f"run recipe.yaml --infra infra.yaml --raycluster {more}", **words)
+
+    def record(self, name: str = RECORD) -> dict[str, Any]:
+        found: dict[str, Any] = self.cluster.objects["ConfigMap", "default", name]
+        return found
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    made = World(monkeypatch)
+    monkeypatch.setattr("kubectl_nrl.watch.job_follow.POLL", 0.02)
+    return made
+
+
+@pytest.mark.parametrize(("state", "code"), [("SUCCEEDED", 0), ("FAILED", 1), ("STOPPED", 5)])
+def test_the_exit_code_is_the_drivers_end(world: World, state: str, code: int) -> None:
+    world.ray.ends = state
+    done = world.start()
+    assert (done.exit, done.out) == (code, "step 1\nstep 2\n"), done.err
+    assert f"run {RUN_ID} on raycluster/t: {state}" in done.err
+    assert world.names("RayCluster") == ["t"], "the cluster stays"
+
+
+def test_json_is_one_object_and_the_log_goes_to_stderr(world: World) -> None:
+    done = world.start("-o json").ok()
+    result = done.result("run_cluster")
+    assert (result["id"], result["rayCluster"], result["state"], result["exitCode"]) == (RUN_ID, "t", "SUCCEEDED", 0)
+    assert result["log"]["complete"] is True
+    assert "step 2" in done.err
+
+
+def test_a_cluster_that_is_up_is_used_again_with_few_requests(world: World) -> None:
+    world.up().ok()
+    world.forget()
+    world.start().ok()
+    assert [(verb, kind) for verb, kind in world.wrote() if kind != "ConfigMap"] == []
+    before = [verb for verb, kind, _ in world.cluster.calls]
+    assert before.index("create") <= 3, world.cluster.calls
+
+
+def test_the_run_is_written_down_before_ray_is_asked_and_its_end_after(world: World) -> None:
+    seen: list[dict[str, Any]] = []
+    submit = world.ray.submit
+
+    def asked(*args: Any, **words: Any) -> bool:
+        seen.append(copy.deepcopy(world.record()))
+        return submit(*args, **words)
+
+    world.ray.submit = asked  # type: ignore[method-assign]
+    world.start().ok()
+    (first,) = seen
+    assert first["data"]["rayCluster"] == "t"
+    assert "state" not in first["data"]
+    (owner,) = first["metadata"]["ownerReferences"]
+    assert owner["uid"] == world.cluster.objects["RayCluster", "default", "t"]["metadata"]["uid"]
+    labels = first["metadata"]["labels"]
+    assert (labels["kubectl-nrl/run"], labels["kubectl-nrl/owner"]) == (RUN_ID, USER)
+    assert (world.record()["data"]["state"], world.record()["data"]["endTime"]) == ("SUCCEEDED", "2026-01-02T03:04:05Z")
+
+
+def test_what_ray_runs_is_the_safe_line_and_people_see_their_own_entrypoint(world: World) -> None:
+    world.start().ok()
+    job = world.ray.jobs[RUN_ID]
+    assert job["entrypoint"].startswith(f"sh -c ': nrl {RUN_ID};")
+    assert (job["metadata"]["entrypoint"], job["metadata"]["user"]) == ("true", USER)
+    assert job["runtime_env"] == {}
+
+
+def test_a_refused_submission_leaves_no_record(world: World) -> None:
+    world.ray.refuses = ClusterError("Ray refuses", status=400, reason="RayRefused")
+    done = world.start()
+    assert (done.exit, "Ray refuses" in done.err) == (3, True), done.err
+    assert world.names("ConfigMap") == []
+
+
+def test_a_submission_without_an_answer_keeps_its_record_and_says_so(world: World) -> None:
+    world.ray.refuses = ClusterError("lost", reason="ConnectionLost")
+    done = world.start()
+    assert (done.exit, world.names("ConfigMap")) == (6, [RECORD]), done.err
+    assert f"kubectl nrl job logs {RUN_ID} -f -n default" in done.err
+
+
+def test_an_id_that_ray_has_is_an_error_that_names_its_state(world: World) -> None:
+    world.up().ok()
+    world.ray.put("mine", "SUCCEEDED")
+    world.forget()
+    done = world.start("--run-id mine")
+    assert (done.exit, 'job "mine" already exists on raycluster/t (SUCCEEDED)' in done.err) == (3, True), done.err
+    assert world.wrote() == []
+
+
+def test_an_id_that_another_cluster_had_is_taken_too(world: World) -> None:
+    world.start("--run-id mine").ok()
+    world.ray.jobs.clear()
+    done = world.start("--run-id mine")
+    assert (done.exit, 'run id "mine" is taken by a run on raycluster/t (SUCCEEDED)' in done.err) == (3, True), done.err
+
+
+def test_what_runs_there_already_is_said(world: World) -> None:
+    world.up().ok()
+    world.ray.put("other", "RUNNING")
+    done = world.start().ok()
+    assert "running on raycluster/t already: other (--replace stops them)" in done.err
+    assert world.ray.jobs["other"]["status"] == "RUNNING"
+
+
+def test_replace_stops_what_runs_there_first(world: World) -> None:
+    world.up().ok()
+    world.ray.put("other", "RUNNING", metadata={"user": USER})
+    world.ray.put("done", "FAILED")
+    world.forget()
+    world.start("--replace").ok()
+    assert world.ray.jobs["other"]["status"] == "STOPPED"
+    assert world.ray.asked.index("stop other") < world.ray.asked.index("submit")
+
+
+def test_replace_does_not_stop_anothers_job_without_a_yes(world: World) -> None:
+    world.up().ok()
+    world.ray.put("other", "RUNNING", metadata={"user": "bob"})
+    done = world.start("--replace")
+    assert (done.exit, '"bob"' in done.err, world.ray.jobs["other"]["status"]) == (2, True, "RUNNING"), done.err
+    world.start("--replace --yes").ok()
+
+
+def test_no_wait_leaves_the_run_and_prints_the_lines_that_go_on(world: World) -> None:
+    world.ray.ends = "RUNNING"
+    done = world.start("--no-wait").ok()
+    assert done.out == ""
+    for line in (f"kubectl nrl job logs {RUN_ID} -f -n default", f"kubectl nrl job stop {RUN_ID} -n default"):
+        assert line in done.err
+
+
+@pytest.mark.parametrize("flags", ["--mode batch --submitter portForward", "--mode interactive --no-wait"])
+def test_a_flag_beats_the_mode_macro(world: World, flags: str) -> None:
+    world.ray.ends = "RUNNING"
+    done = world.start(f"{flags} --code-source image").ok()
+    assert "not waiting for the run" in done.err
+
+
+def test_giving_up_leaves_the_run_alone(world: World) -> None:
+    world.up().ok()
+    world.ray.ends = "RUNNING"
+    done = world.start("--timeout 0")
+    assert (done.exit, "the run goes on" in done.err) == (4, True), done.err
+    assert world.ray.jobs[RUN_ID]["status"] == "RUNNING"
+
+
+def test_a_head_that_forgot_the_run_is_a_failure_with_its_reason(world: World) -> None:
+    world.ray.ends = "RUNNING"
+    get = world.ray.get
+    asked: list[str] = []
+
+    def forgetful(submission_id: str) -> dict[str, Any] | None:
+        asked.append(submission_id)
+        if len(asked) > 2:
+            world.ray.jobs.clear()
+        return get(submission_id)
+
+    world.ray.get = forgetful  # type: ignore[method-assign]
+    done = world.start()
+    assert done.exit == 1, done.err
+    assert "FAILED (HeadRestarted)" in done.err
+    assert "the history of its jobs is lost" in done.err
+    assert world.record()["data"]["state"] == "FAILED"
+
+
+def test_a_cluster_that_is_deleted_under_the_run_is_an_unknown_end(world: World) -> None:
+    world.ray.ends = "RUNNING"
+    submit = world.ray.submit
+
+    def submit_and_vanish(*args: Any, **words: Any) -> bool:
+        submit(*args, **words)
+        world.cluster.remove("RayCluster", "t")
+        return True
+
+    world.ray.submit = submit_and_vanish  # type: ignore[method-assign]
+    done = world.start()
+    assert (done.exit, "is gone" in done.err) == (6, True), done.err
+
+
+def test_a_training_cluster_that_is_attached_is_used_as_it_is(world: World) -> None:
+    world.up().ok()
+    launch = {"codeSource": "image", "codePath": "/opt", "entrypoint": "true", "attach": {"training": "t"}}
+    gym = {"gym": {"name": "gym", "spec": world.cluster.objects["RayCluster", "default", "t"]["spec"]}}
+    world.infra(kuberay=gym, launch=launch)
+    done = world.start().ok()
+    assert f"submitted {RUN_ID} to raycluster/t" in done.err
+    assert world.names("RayCluster") == ["gym", "t"]
+
+
+def test_an_attached_cluster_that_is_not_there_is_named(world: World) -> None:
+    launch = {"codeSource": "image", "codePath": "/opt", "entrypoint": "true", "attach": {"training": "nowhere"}}
+    gym = {"gym": {"name": "gym", "spec": {"headGroupSpec": {"template": {"spec": {"containers": [{"name": "r"}]}}}}}}
+    world.infra(kuberay=gym, launch=launch)
+    done = world.start()
+    assert (done.exit, 'launch.attach.training: no RayCluster "nowhere"' in done.err) == (3, True), done.err
+    assert world.names("RayCluster") == []
+
+
+def test_uploaded_code_is_sent_once_and_is_where_the_driver_runs(world: World) -> None:
+    world.project.write("train.py", "print(1)\n")
+    first = world.start("--code-source upload --run-id a").ok()
+    assert world.ray.jobs["a"]["runtime_env"]["working_dir"].startswith("gcs://_ray_pkg_")
+    assert "uploaded" in first.err
+    again = world.start("--code-source upload --run-id b").ok()
+    assert "0 bytes" in again.err
+
+
+def test_flags_of_a_rayjob_are_named_as_meaningless(world: World) -> None:
+    assert "--ttl has no meaning for a long-lived cluster" in world.start("--ttl 5").ok().err
+
+
+def test_exec_is_refused_before_anything_is_made(world: World) -> None:
+    done = world.start("--submitter exec")
+    assert (done.exit, world.names("RayCluster")) == (2, []), done.err
