@@ -94,9 +94,10 @@ def _delete_rest(cluster: Any, doomed: Sequence[Doomed], done: TakenDown, say: S
     """Delete what belongs to the main objects; with `owned` False only what the garbage collector will not."""
     for item in doomed:
         for obj in item.rest:
-            if owned or not obj["metadata"].get("ownerReferences"):
+            owners = obj["metadata"].get("ownerReferences")
+            if owned or not owners:
                 # the garbage collector may have been faster: it is gone either way
-                _delete(cluster, obj, TakenDown() if owned else done, say)
+                _delete(cluster, obj, TakenDown() if owners else done, say)
 
 
 def _left(cluster: Any, item: Doomed) -> list[str]:

@@ -113,6 +113,7 @@ def _delete(
         session.manager.observe(
             {"event": "torn-down", "kind": live["kind"], "name": live["metadata"]["name"], "namespace": namespace}
         )
-    deleted = [word for word in done.deleted if word in {words_of(live) for live, _ in mains}]
+    shown = {words_of(live) for live, _ in mains} | {words_of(obj) for d in going if d.main is None for obj in d.rest}
+    deleted = [word for word in done.deleted if word in shown]
     session.output.result(DownResult(namespace, deleted, [*absent, *done.gone_before], args.wait))
     return ExitCode.OK

@@ -110,8 +110,10 @@ def up(args: argparse.Namespace, session: Session, config: Config, prog: str) ->
     session.output.problems(plan.problems)
     say_namespace(session, plan)
     say_daemons(session, plan, skip=args.skip_daemons)
-    command = paste(session, plan.namespace, "cluster", "up", *args.words, *_infra(args), "--recreate")
-    wishes = Wishes(command, args.recreate, args.wait, float(args.timeout), args.yes, args.force)
+    words = [*args.words, *(["--infra", args.infra] if args.infra else [])]
+    command = paste(session, plan.namespace, "cluster", "up", *words, "--recreate")
+    takes_back = paste(session, plan.namespace, "cluster", "down", *words)
+    wishes = Wishes(command, takes_back, args.recreate, args.wait, float(args.timeout), args.yes, args.force)
     long_lived = LongLived(session, cluster, plan, wishes)
     standings = long_lived.look()
     may_be_made(args, session, cluster, config, plan, standings)
@@ -141,7 +143,3 @@ def may_be_made(
     for note in said.notes:
         session.output.note(note)
     refuse_refused(said, plan)
-
-
-def _infra(args: argparse.Namespace) -> list[str]:
-    return ["--infra", args.infra] if args.infra else []

@@ -17,7 +17,8 @@ from .connecting import observer
 from .session import Session
 
 if TYPE_CHECKING:
-    from ..apply import Standing, Unit
+    from ..apply import Doomed, Standing, Unit
+    from ..diff import Judgement
     from ..plan import HealthCheck, Plan
 
 Action = Literal["created", "unchanged", "completed", "kept", "recreated"]
@@ -40,9 +41,10 @@ class Came:
 
 @dataclass(frozen=True)
 class Wishes:
-    """What the flags ask for; `command` is the line that was typed, for hints."""
+    """What the flags ask for; `command` is the line that was typed and `down` the one that takes it back, for hints."""
 
     command: str
+    down: str
     recreate: bool = False
     wait: bool = True
     timeout: float = 900.0
@@ -192,7 +194,7 @@ class LongLived:
         except (NrlError, KeyboardInterrupt):
             made = [f"{o['kind'].lower()}/{o['metadata']['name']}" for o in self._bring_up.made.objects]
             if made:
-                self._session.output.plain(f"this call made {', '.join(made)}, which stay")
+                self._session.output.plain(f"{', '.join(made)} stay\n  take them down: {self._wishes.down}")
             raise
 
     def _probe(self, check: HealthCheck | None) -> Callable[[Mapping[str, Any]], None]:
@@ -236,18 +238,22 @@ class LongLived:
         return ask
 
 
-def doomed(standing: Standing) -> Any:
-    """What of a unit is there, to be taken down."""
+def doomed(standing: Standing) -> Doomed:
+    """What of a unit is there, to be taken down; of what stands beside its main object only what is mine, or belongs to that."""
     from ..apply import Doomed
 
-    def live(found: Any) -> Mapping[str, Any] | None:
-        if found.live is None:
-            return None
-        return {"apiVersion": found.planned.api_version, "kind": found.planned.kind, **found.live}
+    main = _live(standing.main)
+    uid = main["metadata"]["uid"] if main is not None else ""
+    rest = []
+    for found in standing.judgements[1:]:
+        obj = _live(found)
+        owners = {ref.get("uid") for ref in obj["metadata"].get("ownerReferences") or ()} if obj else set()
+        if obj is not None and (uid in owners or (found.owner is not None and found.owner.mine)):
+            rest.append(obj)
+    return Doomed(main, tuple(rest))
 
-    rest = tuple(obj for obj in map(live, standing.judgements[1:]) if obj is not None)
-    return Doomed(live(standing.main), rest)
 
-
-def no_such_cluster(name: str, namespace: str) -> UsageError:
-    return UsageError(f'no RayCluster "{name}" in namespace "{namespace}"', "kubectl nrl cluster list -A")
+def _live(found: Judgement) -> Mapping[str, Any] | None:
+    if found.live is None:
+        return None
+    return {"apiVersion": found.planned.api_version, "kind": found.planned.kind, **found.live}

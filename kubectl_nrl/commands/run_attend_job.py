@@ -34,7 +34,6 @@ class Submitted:
 
     record: ClusterRun
     connect: Callable[[str], JobsApi]
-    started: datetime
 
 
 class AttendJob:
@@ -117,7 +116,7 @@ class AttendJob:
         facts = LogFacts(self._path, bool(log and log.complete), log.bytes if log else 0) if self._path else None
         return ClusterRunResult(
             record.id, record.namespace, record.ray_cluster, record.ray_cluster_uid, record.submitter, state, reason,
-            message, int(ENDS.get(state, ExitCode.UNKNOWN) if code is None else code), self._run.started, ended,
+            message, int(ENDS.get(state, ExitCode.UNKNOWN) if code is None else code), record.started or ended, ended,
             commands_of(self._session, record), facts, self._wandb,
         )  # fmt: skip
 

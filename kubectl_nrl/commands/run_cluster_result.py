@@ -24,7 +24,7 @@ class ClusterRunResult:
     reason: str
     message: str
     exit_code: int
-    started: datetime
+    started: datetime | None
     ended: datetime | None
     commands: Mapping[str, str]
     log: LogFacts | None = None
@@ -34,7 +34,7 @@ class ClusterRunResult:
 
     @property
     def seconds(self) -> float | None:
-        return (self.ended - self.started).total_seconds() if self.ended else None
+        return (self.ended - self.started).total_seconds() if self.ended and self.started else None
 
     def text(self) -> str:
         after = f" after {span(self.seconds)}" if self.seconds is not None else ""
@@ -61,7 +61,7 @@ class ClusterRunResult:
             "reason": self.reason,
             "message": self.message,
             "exitCode": self.exit_code,
-            "startTime": self.started.isoformat(),
+            "startTime": self.started.isoformat() if self.started else None,
             "endTime": self.ended.isoformat() if self.ended else None,
             "durationSeconds": self.seconds,
             "log": self.log.data() if self.log else None,

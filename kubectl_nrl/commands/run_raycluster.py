@@ -82,18 +82,18 @@ class _Launch:
         if not self._plan.wait:
             return self._leave(record)
         driver = driver_connector(self._submitter, self._plan.run, self._cluster, self._plan.namespace, connect)
-        attend = AttendJob(self._session, self._cluster, Submitted(record, driver, self._plan.run.time), self._event)
+        attend = AttendJob(self._session, self._cluster, Submitted(record, driver), self._event)
         return attend.to_the_end(max(0.0, self._deadline - time.monotonic()))
 
     def _cluster_up(self, config: Config) -> Mapping[str, Any]:
         """The training role's RayCluster, up, with everything else that the Plan holds."""
         args, plan = self._args, self._plan
-        words = ["run", *args.words, *(["--infra", args.infra] if args.infra else []), "--raycluster", "--recreate"]
-        command = paste(self._session, plan.namespace, *words)
+        words = [*args.words, *(["--infra", args.infra] if args.infra else [])]
+        command = paste(self._session, plan.namespace, "run", *words, "--raycluster", "--recreate")
+        takes_back = paste(self._session, plan.namespace, "cluster", "down", *words)
         left = max(0.0, self._deadline - time.monotonic())
-        long_lived = LongLived(
-            self._session, self._cluster, plan, Wishes(command, args.recreate, True, left, args.yes, args.force)
-        )
+        wishes = Wishes(command, takes_back, args.recreate, True, left, args.yes, args.force)
+        long_lived = LongLived(self._session, self._cluster, plan, wishes)
         attached = {role: self._attached(role, name) for role, name in plan.attached.items()}
         standings = long_lived.look()
         may_be_made(args, self._session, self._cluster, config, plan, standings)
@@ -152,7 +152,7 @@ class _Launch:
         record = new_record(
             run.id, raycluster, run.user, cluster_label=training or raycluster["metadata"]["name"],
             submitter=self._submitter.name, submission_id=run.id, recipe=plan.recipe_path.rsplit("/", 1)[-1],
-            started=run.time,
+            started=self._session.clock(),
         )  # fmt: skip
         written = write_record(self._cluster, record)
         try:
@@ -195,7 +195,7 @@ class _Launch:
             self._session.output.result(
                 ClusterRunResult(
                     record.id, record.namespace, record.ray_cluster, record.ray_cluster_uid, record.submitter, "PENDING",
-                    "", "", 0, self._plan.run.time, None, commands_of(self._session, record),
+                    "", "", 0, record.started, None, commands_of(self._session, record),
                 )
             )  # fmt: skip
         return ExitCode.OK

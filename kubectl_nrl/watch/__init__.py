@@ -8,7 +8,6 @@ from __future__ import annotations
 from ..run_directory import directory
 from .driver_log import DriverLog, JobsApi, LogEnd, Source
 from .follow import End, Follow, RunTarget
-from .head_history import head_history
 from .health import ask_health, parts_of
 from .job_follow import JobEnd, JobFollow, JobTarget
 from .log_copy import LogCopy, read_record
@@ -36,7 +35,6 @@ __all__ = [
     "being_deleted",
     "directory",
     "gpus_of",
-    "head_history",
     "is_worker",
     "parts_of",
     "read_record",

@@ -137,7 +137,7 @@ class JobFollow:
         return f"raycluster/{target.ray_cluster} was replaced by another of the same name" if other else ""
 
     def _what_happened(self) -> str:
-        from .head_history import head_history
+        from ..ray_jobs import head_history
 
         return self._replaced() or head_history(self._cluster, self._target.namespace, self._target.ray_cluster)
 

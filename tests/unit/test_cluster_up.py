@@ -236,5 +236,21 @@ def test_a_stuck_finalizer_is_named(world: LongLivedWorld) -> None:
     assert (done.exit, "held by finalizer example.com/stuck" in done.err) == (4, True), done.err
 
 
+def test_anothers_service_of_that_name_stays(world: LongLivedWorld) -> None:
+    world.infra(deployment=True)
+    world.up().ok()
+    world.cluster.remove("Service", "judge")
+    strange = {"labels": {"kubectl-nrl/owner": "bob"}, "name": "judge", "annotations": {}}
+    world.cluster.put({"apiVersion": "v1", "kind": "Service", "metadata": strange})
+    world.down().ok()
+    assert (world.names("Deployment"), world.names("Service")) == ([], ["judge"])
+
+
+def test_giving_up_says_what_stays_and_how_it_goes(world: LongLivedWorld) -> None:
+    world.keeps_down.add("RayCluster")
+    done = world.up("--timeout 0")
+    assert "raycluster/t stay\n  take them down: kubectl nrl cluster down recipe.yaml --infra infra.yaml" in done.err
+
+
 def test_rayjob_is_no_way_to_bring_a_cluster_up(world: LongLivedWorld) -> None:
     assert world.up("--rayjob").exit == 2

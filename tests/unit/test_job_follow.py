@@ -10,9 +10,10 @@ from fake_cluster import FakeCluster
 
 from kubectl_nrl.api import User
 from kubectl_nrl.errors import ClusterError
+from kubectl_nrl.ray_jobs import head_history
 from kubectl_nrl.runs import cluster_runs, find_cluster_run, new_record, note, write_record
 from kubectl_nrl.runs.cluster_run import record_name
-from kubectl_nrl.watch import JobFollow, JobTarget, head_history
+from kubectl_nrl.watch import JobFollow, JobTarget
 
 NOW = datetime(2026, 11, 30, 12, 10, tzinfo=timezone.utc)
 LOST = ClusterError("connection reset", reason="ConnectionLost")
