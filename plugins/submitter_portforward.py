@@ -6,7 +6,6 @@ unknown, never to have ended well.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 from kubectl_nrl import hookimpl
@@ -40,21 +39,12 @@ class PortForwardSubmitter(Submitter):
 
     def logs(self, run: RunInfo, connection: Connection, *, follow: bool, offset: int) -> Iterator[bytes]:
         """The driver's log from that byte on; what is written last is read after the state is final."""
-        while True:
-            final = self._over(run, connection) if follow else True
-            try:
-                chunk = connection.jobs.log_chunk(run.id, offset)
-            except ClusterError as error:
-                if final or error.status in (401, 403):
-                    raise
-                chunk = b""
-            if chunk:
-                offset += len(chunk)
-                yield chunk
-            elif final:
-                return
-            else:
-                time.sleep(PAUSE)
+        from kubectl_nrl.ray_jobs import follow_log
+
+        def over() -> bool:
+            return not follow or self._over(run, connection)
+
+        return follow_log(lambda at: connection.jobs.log_chunk(run.id, at), over, offset, pause=PAUSE)
 
     def stop(self, run: RunInfo, connection: Connection, *, force: bool = False) -> None:
         """Ask Ray to stop it: SIGTERM, and SIGKILL to what is left after Ray's own grace of some seconds."""

@@ -1,5 +1,6 @@
 """Ray's Jobs API and the drivers' logs of a Ray cluster, wherever it runs."""
 
+from .follow_log import follow_log
 from .head import Answer, Exec, Head, Transport
 from .head_history import head_history
 from .jobs import RayJobs
@@ -14,6 +15,7 @@ __all__ = [
     "RayJobs",
     "Transport",
     "connect",
+    "follow_log",
     "head_history",
     "head_pod",
     "log_name",
