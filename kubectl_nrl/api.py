@@ -218,11 +218,15 @@ class Survey:
 
 
 class Prepared(Protocol):
-    """What will be sent, kept until it was: its survey, and how many bytes it is packed. `words` say it in one line."""
+    """What will be sent, kept until it was: its survey, and how many bytes it is packed. `words` say it in one line.
+
+    `working_dir` is what Ray will be told to use, the same for the same content.
+    """
 
     survey: Survey
     size: int
     words: str
+    working_dir: str
 
     def close(self) -> None: ...
 

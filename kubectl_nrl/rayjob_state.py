@@ -17,6 +17,9 @@ SUCCEEDED = "SUCCEEDED"
 FAILED = "FAILED"
 STOPPED = "STOPPED"
 
+#: Ray's states of a job that has not ended (ray/job_submission: JobStatus).
+LIVE = frozenset({"PENDING", "RUNNING"})
+
 #: `status.jobDeploymentStatus` values after which KubeRay does nothing more (rayjob_types.go; ValidationFailed is a
 #: dead end that its own IsJobDeploymentTerminal leaves out).
 FINAL_DEPLOYMENT = frozenset({"Complete", "Failed", "ValidationFailed"})

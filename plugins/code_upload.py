@@ -38,6 +38,10 @@ class Packed:
     words: str
     package: Package
 
+    @property
+    def working_dir(self) -> str:
+        return self.package.uri
+
     def close(self) -> None:
         self.package.close()
 

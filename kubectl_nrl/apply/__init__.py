@@ -12,6 +12,7 @@ from .dry_run import DryRun, Refusal, dry_run, pod_templates
 from .existing import make_way, name_holder
 from .permissions import permission_checks
 from .release import Released, delete_run, release
+from .rendezvous import Rendezvous
 from .take_down import Doomed, TakenDown, take_down, words_of
 from .together import Stopped, together
 from .units import Standing, Unit, look, units_of
@@ -23,6 +24,7 @@ __all__ = [
     "DryRun",
     "Refusal",
     "Released",
+    "Rendezvous",
     "Standing",
     "Stopped",
     "TakenDown",

@@ -13,11 +13,9 @@ from typing import Any
 
 from ..errors import ClusterError, UsageError
 from ..labels import Ownership, ownership
+from ..rayjob_state import LIVE
 from .connecting import agree
 from .session import Session
-
-#: Ray's states of a job that has not ended.
-LIVE = frozenset({"PENDING", "RUNNING"})
 
 
 @dataclass(frozen=True)
@@ -49,20 +47,25 @@ class Goer:
 
 def goer(session: Session, cluster: Any, live: Mapping[str, Any], selector: str) -> Goer:
     """Look at what would be deleted; `selector` are the labels of its pods."""
-    jobs = running_jobs(cluster, live) if live["kind"] == "RayCluster" else ()
+    jobs = running_jobs(cluster, live, session.user.name) if live["kind"] == "RayCluster" else ()
     return Goer(live, ownership(live, session.user), _gpus(cluster, live, selector), jobs)
 
 
-def running_jobs(cluster: Any, raycluster: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """Ids of the jobs that have not ended; None when Ray cannot be asked, and none without a head."""
+def running_jobs(cluster: Any, raycluster: Mapping[str, Any], user: str) -> tuple[str, ...] | None:
+    """Ids of the jobs that have not ended, without that user's daemons, which live and go with their cluster.
+
+    None when Ray cannot be asked, and none without a head.
+    """
     from .. import ray_jobs
+    from ..watch import is_daemon
 
     try:
         with ray_jobs.connect(cluster, raycluster) as jobs:
             found = jobs.list()
     except ClusterError as error:
         return () if error.reason in ("NoHead", "PortClosed") else None
-    return tuple(str(j.get("submission_id") or j.get("job_id")) for j in found if j.get("status") in LIVE)
+    live = [j for j in found if j.get("status") in LIVE and not (is_daemon(j) and j["metadata"].get("user") == user)]
+    return tuple(str(j.get("submission_id") or j.get("job_id")) for j in live)
 
 
 def guard(session: Session, goers: Sequence[Goer], *, yes: bool, force: bool, command: str) -> None:

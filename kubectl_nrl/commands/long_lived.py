@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,11 +22,21 @@ if TYPE_CHECKING:
     from ..plan import HealthCheck, Plan
 
 Action = Literal["created", "unchanged", "completed", "kept", "recreated"]
-#: Called in a thread of its own when a role's cluster is up; it should end soon when the event is set.
-AfterReady = Callable[["Unit", Mapping[str, Any], threading.Event], None]
-
 #: Lines of a difference that are shown; the rest is counted.
 CHANGES = 30
+
+
+class Company:
+    """What comes up with the units, once they stand (`commands.daemons`); this one is nothing."""
+
+    def settle(self, lives: Mapping[str, Mapping[str, Any]], made: Collection[str]) -> None:
+        """Called with the main objects by role before they are waited for; `made` are the roles made by this call."""
+
+    def after_ready(self, unit: Unit, live: Mapping[str, Any], stop: threading.Event) -> None:
+        """Called in a thread of its own when a unit is up; it should end soon when the event is set."""
+
+    def finish(self, lives: Mapping[str, Mapping[str, Any]]) -> None:
+        """Called when all of it is up."""
 
 
 @dataclass(frozen=True)
@@ -66,13 +76,6 @@ def targets_of(plan: Plan, targets: Sequence[str]) -> Plan:
     return replace(plan, objects=tuple(o for o in plan.objects if o.role in roles))
 
 
-def say_daemons(session: Session, plan: Plan, *, skip: bool) -> None:
-    """Name the daemons that the infra file declares and that nothing starts."""
-    if plan.daemons and not skip:
-        names = ", ".join(f"kuberay.{daemon.role}.daemon" for daemon in plan.daemons)
-        session.output.warn(f"{names}: daemons are not started in this version (--skip-daemons takes note of it)")
-
-
 def drift_ignores(session: Session, plan: Plan) -> list[str]:
     """The fields that the Plan's scheduler and drivers say others write."""
     schedulers, drivers = session.manager.providers("schedulers"), session.manager.providers("dra_drivers")
@@ -106,15 +109,15 @@ class LongLived:
                 raise belongs_to_another(standing.foreign, self._plan.namespace, self._plan.run.user)
         return standings
 
-    def ensure(
-        self, standings: Sequence[Standing], after_ready: AfterReady = lambda unit, live, stop: None
-    ) -> list[Came]:
+    def ensure(self, standings: Sequence[Standing], company: Company | None = None) -> list[Came]:
         """Make what is missing, all at the same time, and wait for all of it together unless told not to."""
         actions, standings = self._settle(standings)
         lives = self._bring_up.create(standings)
         for standing in standings:
             self._say(standing, actions[standing.unit.role])
-        ready: Mapping[str, Any] = self._wait(standings, lives, after_ready) if self._wishes.wait else {}
+        ready: Mapping[str, Any] = {}
+        if self._wishes.wait:
+            ready = self._wait(standings, lives, company or Company())
         roles = [s.unit.role for s in standings]
         return [
             Came(s.unit, actions[role], ready.get(role, lives[role]), role in ready)
@@ -167,7 +170,7 @@ class LongLived:
             self._session.output.progress(f'{standing.unit.words} {action} in namespace "{self._plan.namespace}"')
 
     def _wait(
-        self, standings: Sequence[Standing], lives: Mapping[str, Mapping[str, Any]], after_ready: AfterReady
+        self, standings: Sequence[Standing], lives: Mapping[str, Mapping[str, Any]], company: Company
     ) -> dict[str, Mapping[str, Any]]:
         from ..apply import Stopped, together
         from ..watch import UntilReady
@@ -184,13 +187,17 @@ class LongLived:
                 if live is None:
                     raise Stopped
                 self._session.output.progress(f"{unit.words} is ready")
-                after_ready(unit, live, stop)
+                company.after_ready(unit, live, stop)
                 return live
 
             return wait
 
+        uids = {o["metadata"]["uid"] for o in self._bring_up.made.objects}
         try:
-            return together({s.unit.role: step(s.unit) for s in standings})
+            company.settle(lives, {role for role, live in lives.items() if live["metadata"]["uid"] in uids})
+            ready = together({s.unit.role: step(s.unit) for s in standings})
+            company.finish(ready)
+            return ready
         except (NrlError, KeyboardInterrupt):
             made = [f"{o['kind'].lower()}/{o['metadata']['name']}" for o in self._bring_up.made.objects]
             if made:

@@ -67,3 +67,24 @@ def prepare(session: Session, source: CodeSource, asked: CodeRequest) -> Prepare
         for line in prepared.survey.lines:
             session.output.progress(f"  {line}")
     return prepared
+
+
+class Packages:
+    """Code of this machine, packed once for everything that sends the same paths of it."""
+
+    def __init__(self, session: Session, plan: Plan, repo_root: str | None) -> None:
+        self._session, self._plan, self._root = session, plan, repo_root
+        self._made: dict[tuple[tuple[str, ...] | None, str], Prepared | None] = {}
+
+    def of(self, paths: Sequence[str] | None, recipe: str) -> Prepared | None:
+        """The package of those paths, with that recipe at its top; None when the Plan sends no code. Raises `NrlError`."""
+        key = (None if paths is None else tuple(paths), recipe)
+        if key not in self._made and uploads(self._session, self._plan):
+            source = code_source(self._session, self._plan.launch.code_source)
+            self._made[key] = prepare(self._session, source, request(self._session, self._root, paths, recipe))
+        return self._made.get(key)
+
+    def close(self) -> None:
+        for made in self._made.values():
+            if made is not None:
+                made.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,6 +14,13 @@ from ..script import LINE_MAX, encoded_line, launch_script
 from .choices import Choices
 from .model import Daemon, HealthCheck
 from .written import origin
+
+#: Where NeMo-RL's roles are told under which id they exchange their URLs (nemo_rl/distributed/k8s_endpoint_registry.py).
+JOB_ID = "DISAGG_JOB_ID"
+_JOB_ID = re.compile(r"--job-id(?:=|\s+)([\"']?)([^\s\"';|&]+)\1|\bDISAGG_JOB_ID=([\"']?)([^\s\"';|&]+)\3")
+#: A part of a ConfigMap's name (a DNS subdomain).
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+_RECIPE = re.compile(r"\bNRL_RECIPE\b|\bnrl_k8s_run\.yaml\b")
 
 #: Seconds a health URL may take to answer (design: infra keys).
 HEALTH_SECONDS = 300
@@ -42,6 +51,9 @@ def plan_daemons(ctx: Context, choices: Choices, problems: list[Problem]) -> tup
             problems.append(
                 Problem(f"kuberay.{role.name}.daemon is {size} KiB packed; {LINE_MAX // 1024} KiB is the most", where)
             )
+        if _JOB_ID.search(daemon.entrypoint) and not daemon.rendezvous:
+            said = f"the --job-id of kuberay.{role.name}.daemon is none that can be known here: an earlier run's URLs are not cleared"
+            problems.append(Problem(said, where, severity="warning", hint="write lower-case letters, digits, '-' and '.'"))
         found.append(daemon)
     return tuple(found)
 
@@ -49,18 +61,31 @@ def plan_daemons(ctx: Context, choices: Choices, problems: list[Problem]) -> tup
 def _daemon(ctx: Context, choices: Choices, role: str, cluster: str, section: Mapping[str, Any]) -> Daemon:
     submission_id = str(section.get("submissionId") or f"{cluster}-daemon")
     entrypoint = str(section.get("entrypoint") or "")
-    script = launch_script(
-        entrypoint,
-        run_id=submission_id,
-        recipe=ctx.config.recipe_yaml(),
-        env={str(k): str(v) for k, v in (section.get("env") or {}).items() if v is not None},
-        working_dir=choices.code.working_dir(ctx),
-    )
-    paths = section.get("rayUploadPaths")
+    env = {str(k): str(v) for k, v in (section.get("env") or {}).items() if v is not None}
+    working_dir, reads_recipe = choices.code.working_dir(ctx), bool(_RECIPE.search(entrypoint))
+
+    def script(recipe: str) -> str:
+        return launch_script(entrypoint, run_id=submission_id, recipe=recipe, env=env, working_dir=working_dir)
+
+    recipe = ctx.config.recipe_yaml()
+    # Overrides of a run do not make another daemon of one that does not read them.
+    mark = hashlib.sha256(script(recipe if reads_recipe else "").encode()).hexdigest()[:16]
+    paths = section.get("rayUploadPaths", ctx.get("launch.rayUploadPaths"))
+    sent = script(recipe)
     return Daemon(
-        role, submission_id, entrypoint, script, encoded_line(submission_id, script),
+        role, submission_id, entrypoint, sent, encoded_line(submission_id, sent),
         health=next(_health(role, section), None), upload_paths=None if paths is None else tuple(str(p) for p in paths),
+        mark=mark, reads_recipe=reads_recipe, rendezvous=rendezvous_id(entrypoint, env),
     )  # fmt: skip
+
+
+def rendezvous_id(entrypoint: str, env: Mapping[str, str]) -> str:
+    """The id of the ConfigMap in which a daemon leaves its URL: from its `--job-id`, else from DISAGG_JOB_ID; empty for none."""
+    found = _JOB_ID.search(entrypoint)
+    written = (found[2] or found[4]) if found else env.get(JOB_ID, "")
+    if written in (f"${JOB_ID}", f"${{{JOB_ID}}}"):
+        written = env.get(JOB_ID, "")
+    return written if _NAME.fullmatch(written) else ""
 
 
 def deployment_checks(ctx: Context) -> tuple[HealthCheck, ...]:

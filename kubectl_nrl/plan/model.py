@@ -146,7 +146,11 @@ class HealthCheck:
 
 @dataclass(frozen=True)
 class Daemon:
-    """A Ray job that runs as long as its role's cluster: submitted when the cluster is ready, before training."""
+    """A Ray job that runs as long as its role's cluster: submitted when the cluster is ready, before training.
+
+    `mark` is a hash of what it is: two with the same mark need not be told apart. `reads_recipe`: its text names the recipe.
+    `rendezvous` is the id under which NeMo-RL's roles exchange their URLs, empty when it takes no part.
+    """
 
     role: str
     submission_id: str
@@ -155,6 +159,9 @@ class Daemon:
     line: str
     health: HealthCheck | None
     upload_paths: tuple[str, ...] | None
+    mark: str = ""
+    reads_recipe: bool = False
+    rendezvous: str = ""
 
 
 @dataclass(frozen=True)

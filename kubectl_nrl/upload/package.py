@@ -74,7 +74,7 @@ def pack(
     body_max: int = BODY_MAX,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Package:
-    """Pack it, with the composed recipe at its top. `progress` is told how many bytes of files were read.
+    """Pack it, with the composed recipe at its top unless that is empty. `progress` is told how many bytes of files were read.
 
     Raises `UploadError` when a file cannot be read, the temporary directory is full, or the archive exceeds `body_max` bytes.
     """
@@ -107,7 +107,8 @@ class _Work:
     def write(self, recipe: str) -> None:
         entries: list[tuple[str, File | bytes]] = [(file.name, file) for file in self._selection.files]
         entries += [(name, b"") for name in self._selection.empty_dirs]
-        entries.append((RECIPE_FILE, recipe.encode()))
+        if recipe:
+            entries.append((RECIPE_FILE, recipe.encode()))
         with zipfile.ZipFile(self._file, "w") as archive:
             for name, entry in sorted(entries, key=lambda e: e[0].encode()):
                 if isinstance(entry, bytes):

@@ -6,9 +6,12 @@ What a state means is not decided here but in `kubectl_nrl.rayjob_state`, which 
 from __future__ import annotations
 
 from ..run_directory import directory
+from .daemon_jobs import DaemonStanding, is_daemon, metadata_for, of_daemon, role_of, standing_of
+from .daemon_watch import DaemonWatch
 from .driver_log import DriverLog, JobsApi, LogEnd, Source
 from .follow import End, Follow, RunTarget
 from .health import ask_health, parts_of
+from .health_job import HealthJob, UrlHealth
 from .job_follow import JobEnd, JobFollow, JobTarget
 from .log_copy import LogCopy, read_record
 from .log_view import WandbPage, shown, tail
@@ -17,9 +20,12 @@ from .readiness import Readiness, readiness_of, workers_of
 from .until_ready import UntilReady
 
 __all__ = [
+    "DaemonStanding",
+    "DaemonWatch",
     "DriverLog",
     "End",
     "Follow",
+    "HealthJob",
     "JobEnd",
     "JobFollow",
     "JobTarget",
@@ -30,17 +36,23 @@ __all__ = [
     "RunTarget",
     "Source",
     "UntilReady",
+    "UrlHealth",
     "WandbPage",
     "ask_health",
     "being_deleted",
     "directory",
     "gpus_of",
+    "is_daemon",
     "is_worker",
+    "metadata_for",
+    "of_daemon",
     "parts_of",
     "read_record",
     "readiness_of",
     "requests_of",
+    "role_of",
     "shown",
+    "standing_of",
     "tail",
     "workers_of",
 ]

@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 
 from ..errors import ClusterError
 from .pods import being_deleted, is_ready
-
 #: Seconds that one answer may take.
 ANSWER = 10.0
 
@@ -35,6 +34,21 @@ def parts_of(url: str, namespace: str) -> Asked | None:
     return Asked(labels[0], labels[1] if len(labels) > 1 else namespace, parts.port or 80, path)
 
 
+@dataclass(frozen=True)
+class ServiceHealth:
+    """A health URL of a Service, asked by a forward (`watch.Health`)."""
+
+    cluster: Any
+    asked: Asked
+
+    def ask(self) -> None:
+        """See `ask_health`."""
+        ask_health(self.cluster, self.asked)
+
+    def close(self) -> None:
+        """Each question has a connection of its own."""
+
+
 def ask_health(cluster: Any, asked: Asked) -> None:
     """Return when the URL answers with less than 400. Raises `ClusterError` with what it did instead."""
     service = cluster.get("v1", "Service", asked.service, asked.namespace)
@@ -52,7 +66,7 @@ def ask_health(cluster: Any, asked: Asked) -> None:
 def _ready_pod(cluster: Any, service: Mapping[str, Any], asked: Asked) -> Mapping[str, Any]:
     selector = (service.get("spec") or {}).get("selector") or {}
     if not selector:
-        raise ClusterError(f"service/{asked.service} selects no pods", reason="NoPods")
+        raise ClusterError(f"service/{asked.service} selects no pods", reason="NoSelector")
     text = ",".join(f"{key}={value}" for key, value in selector.items())
     for pod in cluster.list("v1", "Pod", asked.namespace, label_selector=text):
         if is_ready(pod) and not being_deleted(pod):
@@ -72,4 +86,7 @@ def _target_port(service: Mapping[str, Any], port: int, pod: Mapping[str, Any]) 
             for named in container.get("ports") or ():
                 if named.get("name") == target:
                     return int(named["containerPort"])
+    if (service.get("spec") or {}).get("clusterIP") not in (None, "None"):
+        # Other than a headless one, as KubeRay's head Services are by default, it passes on what it lists and nothing else.
+        raise ClusterError(f"service/{service['metadata']['name']} has no port {port}", reason="NoPort")
     return port
