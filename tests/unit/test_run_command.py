@@ -346,7 +346,7 @@ def test_no_kuberay_is_said_as_such(world: World) -> None:
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        ("--raycluster", "--raycluster"),
+        ("--raycluster --submitter exec", "--submitter portForward"),
     ],
 )
 def test_what_only_later_versions_run_is_refused_before_anything_is_sent(world: World, flags: str, words: str) -> None:
@@ -429,5 +429,5 @@ def test_a_second_writer_of_the_copy_is_none(world: World) -> None:
 
 
 def test_what_this_version_cannot_run_is_said_before_a_cluster_is_looked_for() -> None:
-    done = Project(files()).run("run recipe.yaml --infra infra.yaml --raycluster")
+    done = Project(files()).run("run recipe.yaml --infra infra.yaml --raycluster --submitter exec")
     assert (done.exit, "not available in this version" in done.err) == (2, True), done.err
