@@ -82,7 +82,7 @@ class AttendJob:
         self._event({"event": "final", "state": state, "reason": reason})
         log = self._log.join(RESULT_WITHIN)
         output.plain(self._result(state, reason, end.message, ended, log).text())
-        self._note(state, end.message if state != "SUCCEEDED" else "", ended)
+        self._note(state, reason, end.message if state != "SUCCEEDED" else "", ended)
         while log is None:
             log = self._log.join(1.0)
         if self._log.failure is not None:
@@ -131,11 +131,11 @@ class AttendJob:
         except ClusterError as error:
             self._session.output.debug(f"wandb page not recorded: {error.message}")
 
-    def _note(self, state: str, message: str, ended: datetime) -> None:
+    def _note(self, state: str, reason: str, message: str, ended: datetime) -> None:
         from ..runs import note
 
         try:
-            note(self._cluster, self._run.record, ended=ended, state=state, message=message)
+            note(self._cluster, self._run.record, ended=ended, state=state, reason=reason, message=message)
         except ClusterError as error:
             self._session.output.debug(f"end not recorded: {error.message}")
 

@@ -67,7 +67,11 @@ class _Launch:
         self._event = observer(session, {"run": plan.run.id, "namespace": plan.namespace})
 
     def go(self, config: Config) -> ExitCode | int:
-        raycluster = self._cluster_up(config)
+        try:
+            raycluster = self._cluster_up(config)
+        except KeyboardInterrupt:
+            self._session.output.plain("interrupted; nothing was submitted")
+            raise
         name = raycluster["metadata"]["name"]
         connect = ray_connector(self._cluster, self._plan.namespace)
         try:

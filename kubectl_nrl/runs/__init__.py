@@ -5,10 +5,12 @@ from __future__ import annotations
 from .cluster_run import ClusterRun, cluster_runs, find_cluster_run, new_record, note, write_record
 from .find import find_run, my_runs
 from .record import RunRecord, held_gpus
+from .seen import SeenRun, see
 
 __all__ = [
     "ClusterRun",
     "RunRecord",
+    "SeenRun",
     "cluster_runs",
     "find_cluster_run",
     "find_run",
@@ -16,5 +18,6 @@ __all__ = [
     "my_runs",
     "new_record",
     "note",
+    "see",
     "write_record",
 ]
