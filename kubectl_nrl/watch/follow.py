@@ -18,8 +18,8 @@ from typing import Any, Literal
 from ..errors import ClusterError
 from ..labels import RAY_CLUSTER
 from ..rayjob_state import Outcome, describe, message_of, outcome, status_of
+from ..reasons import Situation, being_deleted, is_worker, readiness, troubles
 from .driver_log import DriverLog, Source
-from .pods import being_deleted, causes, is_worker, readiness
 
 RAY_API = "ray.io/v1"
 
@@ -81,7 +81,7 @@ class Follow:
         self.pods: dict[str, Mapping[str, Any]] = {}
         self.ray_cluster = ""
         self._said_state = ""
-        self._said_causes: set[tuple[str, str, str]] = set()
+        self._said_causes: set[tuple[str, ...]] = set()
         self._said_ready = ""
         self._pods_changed_at: float | None = None
         self._lost_since: float | None = None
@@ -252,7 +252,8 @@ class Follow:
         """Say what changed about the pods, until the run is over: how pods end is no news."""
         if self._end is not None:
             return
-        found = causes(self.pods.values(), datetime.now(timezone.utc))
+        situation = Situation(pods=tuple(self.pods.values()))
+        found = {t.key: t.line for t in troubles(situation, datetime.now(timezone.utc))}
         for key in found.keys() - self._said_causes:
             self._say(found[key])
             self._event({"event": "cause", "message": found[key]})
