@@ -44,7 +44,8 @@ def _troubles(situation: Situation, now: datetime | None) -> Iterator[Trouble]:
     if not _all_ready(situation):
         for reason in dict.fromkeys(said):
             # A scheduler writes the same on its own object and on each pod.
-            if not any(one_line(reason.message).rstrip(".") in trouble.message for trouble in of_pods):
+            said_so = one_line(reason.message).rstrip(".")
+            if not said_so or not any(said_so in trouble.message for trouble in of_pods):
                 yield _of_provider(reason)
 
 
