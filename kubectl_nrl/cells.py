@@ -1,0 +1,71 @@
+"""Text measured in the columns it takes on a terminal: cut, wrapped, and made safe to print.
+
+Messages of clusters are other people's text: a control character in one would move the cursor, and a wide one would
+break a layout that counts characters.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+ELLIPSIS = "…"
+
+
+def printable(text: str) -> str:
+    """The text as one line of words, without control characters (an escape sequence loses what makes it one)."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+def width(text: str) -> int:
+    """Columns: two for East Asian wide characters, none for combining ones (Unicode's own tables)."""
+    return len(text) if text.isascii() else sum(map(_cell, text))
+
+
+def cut(text: str, columns: int) -> str:
+    """The text in at most that many columns; what is cut off is marked."""
+    if width(text) <= columns:
+        return text
+    head, _ = _split(text, columns - 1)
+    return head + ELLIPSIS if columns > 0 else ""
+
+
+def fill(text: str, columns: int) -> str:
+    """The text with blanks up to that many columns."""
+    return text + " " * (columns - width(text))
+
+
+def wrap(text: str, columns: int) -> list[str]:
+    """Lines of whole words; a word that is longer than a line (an image's name) is broken, never dropped."""
+    columns = max(columns, 1)
+    lines: list[str] = []
+    line = ""
+    for word in text.split():
+        if line and width(line) + 1 + width(word) <= columns:
+            line += f" {word}"
+            continue
+        if line:
+            lines.append(line)
+        line = word
+        while width(line) > columns:
+            head, line = _split(line, columns)
+            lines.append(head)
+    return [*lines, line] if line or not lines else lines
+
+
+def _cell(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def _split(text: str, columns: int) -> tuple[str, str]:
+    """The part that fits, and the rest; one character at least, so that splitting ends."""
+    taken = at = 0
+    for at, character in enumerate(text):  # noqa: B007 (used below)
+        taken += _cell(character)
+        if taken > columns:
+            break
+    else:
+        at = len(text)
+    at = max(at, 1)
+    return text[:at], text[at:]
