@@ -9,7 +9,7 @@ from __future__ import annotations
 from .gather import gather
 from .judge import snapshot, troubles
 from .model import GroupView, Heals, Situation, Snapshot, Trouble
-from .pods import being_deleted, is_ready, is_worker, name_of, readiness
+from .pods import being_deleted, is_ready, is_worker, name_of
 from .quantities import gpus_of, requests_of
 
 __all__ = [
@@ -24,7 +24,6 @@ __all__ = [
     "is_ready",
     "is_worker",
     "name_of",
-    "readiness",
     "requests_of",
     "snapshot",
     "troubles",

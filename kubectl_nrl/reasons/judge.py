@@ -32,7 +32,7 @@ def _troubles(situation: Situation, now: datetime | None) -> Iterator[Trouble]:
     rayjob, cluster, said = situation.rayjob, situation.ray_cluster, situation.said
     by_uid = _by_subject(situation.events)
     if rayjob is not None:
-        yield from rayjob_troubles(rayjob, by_uid.get(_uid(rayjob), ()), now, explained=bool(said))
+        yield from rayjob_troubles(rayjob, cluster, by_uid.get(_uid(rayjob), ()), now, explained=bool(said))
         if outcome(status_of(rayjob)) is not None:
             return
     present = Counter(role_of(p) for p in situation.pods if not being_deleted(p))

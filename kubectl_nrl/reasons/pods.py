@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..labels import RAY_GROUP, RAY_NODE_TYPE, labels_of
@@ -58,9 +58,3 @@ def container_statuses(pod: Pod) -> Iterator[Mapping[str, Any]]:
     status = pod.get("status") or {}
     yield from status.get("initContainerStatuses") or ()
     yield from status.get("containerStatuses") or ()
-
-
-def readiness(pods: Iterable[Pod]) -> str:
-    """`2/3 pods ready`, of the pods that are not being deleted."""
-    alive = [p for p in pods if not being_deleted(p)]
-    return f"{sum(map(is_ready, alive))}/{len(alive)} pods ready"

@@ -53,7 +53,12 @@ def wanted(ray_cluster: Mapping[str, Any] | None) -> list[Wanted]:
 
 
 def rayjob_troubles(
-    rayjob: Mapping[str, Any], events: Iterable[Mapping[str, Any]], now: datetime | None, *, explained: bool
+    rayjob: Mapping[str, Any],
+    ray_cluster: Mapping[str, Any] | None,
+    events: Iterable[Mapping[str, Any]],
+    now: datetime | None,
+    *,
+    explained: bool,
 ) -> Iterator[Trouble]:
     """`events` are the RayJob's own; `explained` is whether somebody else has said already why it is held back."""
     status, subject = status_of(rayjob), f"rayjob/{name_of(rayjob)}"
@@ -68,8 +73,8 @@ def rayjob_troubles(
         yield Trouble(subject, "Suspended", words, "alone", ("Suspended",))
     elif not state and not (rayjob.get("spec") or {}).get("suspend"):
         yield from _unseen(subject, rayjob, newest, now)
-    elif state == "Initializing":
-        yield from _no_driver(subject, status, now)
+    elif state in ("Initializing", "Running"):
+        yield from _no_driver(subject, status, ray_cluster or {}, now)
         for event in newest[-1:]:
             if event.get("reason") in _OTHERS and not status.get("rayClusterName"):
                 found = denied(str(event["reason"]), str(event.get("message") or ""))
@@ -89,8 +94,11 @@ def _unseen(
         yield Trouble(subject, "NotReconciled", words, "by hand", ("NotReconciled", subject))
 
 
-def _no_driver(subject: str, status: Mapping[str, Any], now: datetime | None) -> Iterator[Trouble]:
-    cluster = status.get("rayClusterStatus") or {}
+def _no_driver(
+    subject: str, status: Mapping[str, Any], ray_cluster: Mapping[str, Any], now: datetime | None
+) -> Iterator[Trouble]:
+    """The RayCluster is asked and not the RayJob's copy of its status, which KubeRay renews when it pleases."""
+    cluster = ray_cluster.get("status") or {}
     since = (cluster.get("stateTransitionTimes") or {}).get("ready")
     if cluster.get("state") != "ready" or status.get("jobStatus") or not older(since, now, NO_DRIVER):
         return

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_nrl.reasons import Situation, gpus_of, readiness, requests_of, troubles
+from kubectl_nrl.reasons import Situation, gpus_of, requests_of, snapshot, troubles
 from kubectl_nrl.reasons.pod_judge import cause_of
 from kubectl_nrl.reasons.quantities import quantity
 
@@ -117,7 +117,8 @@ def test_groups_are_told_apart() -> None:
 def test_readiness_leaves_out_the_dying() -> None:
     dying = pod("w1", ready=True)
     dying["metadata"]["deletionTimestamp"] = "now"
-    assert readiness([pod("w0", ready=True), pod("w2"), dying]) == "1/2 pods ready"
+    [group] = snapshot(Situation(pods=(pod("w0", ready=True), pod("w2"), dying)), None).groups
+    assert (group.ready, group.total, group.states) == (1, 2, {"Ready": 1, "Pending": 1, "Terminating": 1})
 
 
 def test_requests_are_summed_and_limits_stand_in() -> None:
