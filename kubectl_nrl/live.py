@@ -82,8 +82,10 @@ class Live:
         texts = ["".join(self._style(text, colour) for text, colour in line) for line in lines]
         if self._frame == (columns, texts):
             return
-        back = self._back(columns)
-        self._put(back + "".join(f"{text}\033[K\n" for text in texts) + "\033[J")
+        # Written over the last frame, which does not flicker; after a resize it is cleared first, since terminals remember of a
+        # row that it goes on in the next one, and would join two new lines when they are made wider.
+        clear = "" if self._frame is None or self._frame[0] == columns else "\033[J"
+        self._put(self._back(columns) + clear + "".join(f"{text}\033[K\n" for text in texts) + "\033[J")
         self._frame = (columns, texts)
         self._widths = [sum(width(text) for text, _ in line) for line in lines]
 

@@ -60,8 +60,8 @@ class Terminal(io.StringIO):
             top = max(0, len(self._rows) - self.height)
             self._row = max(top, self._row - max(number, 1))
         elif part.endswith("K"):
-            text, _ = self._rows[self._row]
-            self._rows[self._row] = (text[: self._column], False)
+            text, wrapped = self._rows[self._row]  # that it goes on in the next row is not forgotten (tmux)
+            self._rows[self._row] = (text[: self._column], wrapped)
         elif part == "\x1b[J":
             text, _ = self._rows[self._row]
             self._rows[self._row :] = [(text[: self._column], False)]

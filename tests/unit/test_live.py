@@ -62,6 +62,17 @@ def test_a_resized_terminal_keeps_no_copy_of_a_frame(columns: int) -> None:
     assert terminal.screen == ["befor", "e"]
 
 
+def test_a_terminal_made_narrow_and_wide_again_loses_nothing() -> None:
+    terminal = Terminal(80)
+    terminal.write("before 1\nbefore 2\nbefore 3\n")
+    panel = drawn(terminal, "x" * 79, "y" * 79)
+    for columns in (30, 120, 25, 80):
+        terminal.resize(columns)
+        for text in ("first", "second"):
+            panel.show(lambda columns, rows, text=text: [[(text * 4, "")] for _ in range(6)])  # type: ignore[misc]
+        assert terminal.screen == ["before 1", "before 2", "before 3", *["second" * 4] * 6]
+
+
 def test_nothing_is_drawn_after_the_end() -> None:
     terminal = Terminal()
     panel = drawn(terminal, "one")
