@@ -25,8 +25,7 @@ def cut(text: str, columns: int) -> str:
     """The text in at most that many columns; what is cut off is marked."""
     if width(text) <= columns:
         return text
-    head, _ = _split(text, columns - 1)
-    return head + ELLIPSIS if columns > 0 else ""
+    return text[: _fitting(text, columns - 1)] + ELLIPSIS if columns > 0 else ""
 
 
 def fill(text: str, columns: int) -> str:
@@ -47,8 +46,9 @@ def wrap(text: str, columns: int) -> list[str]:
             lines.append(line)
         line = word
         while width(line) > columns:
-            head, line = _split(line, columns)
-            lines.append(head)
+            at = max(1, _fitting(line, columns))  # one character at least, so that this ends
+            lines.append(line[:at])
+            line = line[at:]
     return [*lines, line] if line or not lines else lines
 
 
@@ -58,14 +58,11 @@ def _cell(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-def _split(text: str, columns: int) -> tuple[str, str]:
-    """The part that fits, and the rest; one character at least, so that splitting ends."""
-    taken = at = 0
-    for at, character in enumerate(text):  # noqa: B007 (used below)
+def _fitting(text: str, columns: int) -> int:
+    """How many characters of the text fit."""
+    taken = 0
+    for at, character in enumerate(text):
         taken += _cell(character)
         if taken > columns:
-            break
-    else:
-        at = len(text)
-    at = max(at, 1)
-    return text[:at], text[at:]
+            return at
+    return len(text)

@@ -31,8 +31,8 @@ class RunPanel:
 
     @property
     def shown(self) -> bool:
-        """Whether a person sees the picture now, and needs no line for what it shows."""
-        return self._panel.live and self._picture is not None
+        """Whether a person sees the picture (or will in a moment), and needs no line for what it shows."""
+        return self._panel.live
 
     def view(self, picture: Snapshot) -> None:
         """A new picture (the `view` of `watch.Follow`)."""

@@ -200,9 +200,9 @@ def say_what_to_do(session: Session, status: Status) -> None:
     """Name what holds GPUs for nothing, and what was left behind on this machine, each with the command that ends it."""
     output = session.output
     for item in status.items:
-        if item.final and item.run is not None and item.snapshot.gpus:
+        if item.final and item.run is not None and item.gpus:
             always = ", and nothing will take them from it" if item.stuck else ""
-            output.warn(f"run {item.run.id} is over and still holds {item.snapshot.gpus} GPUs{always}")
+            output.warn(f"run {item.run.id} is over and still holds {item.gpus} GPUs{always}")
             output.hint(paste(session, item.namespace, "job", "stop", item.run.id))
     for record in status.here.records:
         if record.orphaned:

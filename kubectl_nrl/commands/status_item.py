@@ -71,17 +71,22 @@ class Item:
         return sum(g.ready for g in self.snapshot.groups), sum(g.total for g in self.snapshot.groups)
 
     @property
+    def gpus(self) -> int:
+        """GPUs that its pods hold now; a run that is over holds none of a Ray cluster that it only used."""
+        return self.snapshot.gpus if self.pods or not self.final else 0
+
+    @property
     def stuck(self) -> bool:
         """A finished run holds GPUs that nothing will take from it."""
         due = self.due
-        return self.final and self.snapshot.gpus > 0 and due is not None and due.workers is None and due.head is None
+        return self.final and self.gpus > 0 and due is not None and due.workers is None and due.head is None
 
     @property
     def line(self) -> str:
         """Where it stands, as a line of changes that come one after another: no ages."""
         ready, total = self.ready
         words = [f"{self.title}: {self.state}", f"{ready}/{total} pods ready"]
-        words += [f"{self.snapshot.gpus} GPUs held"] if self.snapshot.gpus else []
+        words += [f"{self.gpus} GPUs held"] if self.gpus else []
         return ", ".join(words) + "".join(f"; {trouble.line}" for trouble in self.snapshot.troubles)
 
     def data(self, now: datetime) -> dict[str, Any]:
@@ -108,7 +113,7 @@ class Item:
             "rayCluster": run.ray_cluster if run is not None else self.name,
             "podsReady": ready,
             "podsTotal": total,
-            "gpusHeld": self.snapshot.gpus,
+            "gpusHeld": self.gpus,
             "groups": [_group_data(group) for group in self.snapshot.groups],
             "troubles": [_trouble_data(trouble, self.namespace) for trouble in self.snapshot.troubles],
             "notes": list(self.snapshot.notes),

@@ -51,7 +51,7 @@ class Status:
 
     def current(self) -> Status:
         """The same without what is over and holds nothing, unless it was asked for."""
-        items = [item for item in self.items if self.asked or not item.final or item.snapshot.gpus]
+        items = [item for item in self.items if self.asked or not item.final or item.gpus]
         return replace(self, items=items)
 
     def _told_in_full(self) -> Sequence[Item]:
@@ -89,7 +89,7 @@ class Status:
             "OWNER": (item.owner or "-") if self.whose else "",
             "STATE": item.state,
             "PODS": f"{ready}/{total}" if total else "-",
-            "GPUS": str(item.snapshot.gpus),
+            "GPUS": str(item.gpus),
             "AGE": span(age),
             "TROUBLE": printable(troubles[0].line) + more if troubles else "",
         }
@@ -157,7 +157,7 @@ def holding(item: Item, now: datetime) -> str:
         return "nothing"
     workers = sum(map(is_worker, item.pods))
     what = f"{len(item.pods)} pod{'s' if len(item.pods) != 1 else ''}" if workers else "its head, for the log"
-    gpus = f"{item.snapshot.gpus} GPUs in {what}" if item.snapshot.gpus else what
+    gpus = f"{item.gpus} GPUs in {what}" if item.gpus else what
     due = item.due
     when = None if due is None else (due.workers if workers else None) or due.head
     if when is not None:

@@ -123,7 +123,7 @@ class _Several:
         rows = {
             item.title: item
             for item in status.items
-            if not item.final or item.title in self._said or item.snapshot.gpus
+            if not item.final or item.title in self._said or item.gpus
         }
         for title, item in rows.items():
             self._tell(title, item.line)
