@@ -9,7 +9,6 @@ import pytest
 
 from kubectl_nrl.reasons import Situation, gpus_of, requests_of, snapshot, troubles
 from kubectl_nrl.reasons.pod_judge import cause_of
-from kubectl_nrl.reasons.quantities import quantity
 
 
 def pod(
@@ -101,16 +100,23 @@ def test_a_container_that_never_gets_ready_is_named_after_a_while() -> None:
     assert line == "head: NotReady, container ray-head has run for over 90 s and fails its readiness probe"
 
 
-def test_groups_are_told_apart() -> None:
+def test_one_cause_is_one_line_for_all_groups_that_share_it() -> None:
     bad = waiting("CreateContainerError", "boom")
+    pods = [pod("a", group="a", containerStatuses=bad), pod("b", group="b", containerStatuses=bad)]
+    pods += [pod("c", group="b", ready=True)]
+    assert list(causes(pods).values()) == ["1/1 workers of a and 1/2 workers of b: CreateContainerError, boom"]
+    pods += [pod("d", group="d", containerStatuses=bad)]
+    assert list(causes(pods).values()) == ["3/4 pods: CreateContainerError, boom"]
+
+
+def test_two_causes_are_two_lines() -> None:
     pods = [
-        pod("a", group="a", containerStatuses=bad),
-        pod("b", group="b", containerStatuses=bad),
-        pod("c", group="b", ready=True),
+        pod("a", group="a", containerStatuses=waiting("CreateContainerError", "boom")),
+        pod("b", group="b", containerStatuses=waiting("CreateContainerError", "bang")),
     ]
     assert sorted(causes(pods).values()) == [
         "1/1 workers of a: CreateContainerError, boom",
-        "1/2 workers of b: CreateContainerError, boom",
+        "1/1 workers of b: CreateContainerError, bang",
     ]
 
 
@@ -132,10 +138,3 @@ def test_requests_are_summed_and_limits_stand_in() -> None:
     asked = {**pod("w0"), "spec": spec}
     assert requests_of(asked) == {"cpu": "1200m", "memory": "1.5Gi", "nvidia.com/gpu": "4"}
     assert gpus_of(asked) == 4
-
-
-@pytest.mark.parametrize(
-    ("text", "value"), [("1Ki", 1024), ("5e3", 5000), ("0.5", 0.5), ("2E", 2e18), ("x", 0), ("1Zz", 0)]
-)
-def test_quantities(text: str, value: float) -> None:
-    assert quantity(text) == value
