@@ -60,4 +60,6 @@ class RunPanel:
             return ()
         ready, total = sum(g.ready for g in picture.groups), sum(g.total for g in picture.groups)
         took = span(max(0.0, (self._session.clock() - picture.started).total_seconds()))
-        return [f"{self._title}: {picture.description}, {ready}/{total} pods ready, {took} after its start"]
+        # A picture is drawn when pods have settled, and a driver does not wait for that.
+        pods = f", {ready}/{total} pods ready" if total and ready == total else ""
+        return [f"{self._title}: its driver's log begins, {took} after its start{pods}"]

@@ -170,9 +170,8 @@ def _ask_cluster(
         items = read.several(session, cluster, namespace, found, **everywhere)
     else:
         found = find.mine(session, cluster, namespace, **whose)
-        items = [
-            i for i in read.several(session, cluster, namespace, found, **everywhere) if not i.final or i.snapshot.gpus
-        ]
+        items = read.several(session, cluster, namespace, found, **everywhere)
+        items = [item for item in items if over or not item.final or item.gpus]
     return items, "any namespace" if question.everywhere else f'namespace "{namespace}"'
 
 

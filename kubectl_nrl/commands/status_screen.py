@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: Columns of the words before a value.
 _LABEL = 11
+#: Seconds that KubeRay and Kubernetes may take over what is due to go.
+GOING = 60.0
 
 
 @dataclass(frozen=True)
@@ -162,6 +164,8 @@ def holding(item: Item, now: datetime) -> str:
     when = None if due is None else (due.workers if workers else None) or due.head
     if when is not None:
         left = (when - now).total_seconds()
+        if -GOING < left <= 0:
+            return f"{gpus}, which go now"
         late = f"due to go {span(-left)} ago" if left < 0 else f"{span(left)} left"
         return f"{gpus}, until {when:%Y-%m-%d %H:%M:%S} UTC ({late})"
     kept = due is not None and due.kept

@@ -120,11 +120,7 @@ class _Several:
             self._status = status.current()
             self._panel.draw(self._lines)
             return
-        rows = {
-            item.title: item
-            for item in status.items
-            if not item.final or item.title in self._said or item.gpus
-        }
+        rows = {item.title: item for item in status.items if not item.final or item.title in self._said or item.gpus}
         for title, item in rows.items():
             self._tell(title, item.line)
         for record in status.here.records:
