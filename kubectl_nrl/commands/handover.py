@@ -16,6 +16,7 @@ from ..labels import RUN
 from ..plan.assemble import METADATA_MAX
 from ..rayjob_state import outcome, status_of
 from .connecting import RAY_API, paste, ray_connector
+from .run_panel import RunPanel
 from .session import Session
 from .waiting import Stuck, asked
 
@@ -58,9 +59,11 @@ class Handover:
         from ..watch import Follow, RunTarget
 
         meta, output = rayjob["metadata"], self._session.output
+        panel = RunPanel(self._session, f"rayjob/{meta['name']}", output.progress)
         follow = Follow(
-            self._cluster, RunTarget(self._namespace, meta["name"], meta["uid"], self._run.id), say=output.progress,
-            warn=output.warn, event=event, providers=asked(self._session), start_limit=self._start_limit,
+            self._cluster, RunTarget(self._namespace, meta["name"], meta["uid"], self._run.id), say=panel.say,
+            warn=output.warn, event=event, view=panel.view, shown=lambda: panel.shown, providers=asked(self._session),
+            start_limit=self._start_limit,
         )  # fmt: skip
         try:
             end = follow.until_waiting(timeout)
@@ -68,7 +71,11 @@ class Handover:
                 raise Stuck(end, follow)
             if end is not None:
                 return False
+        except KeyboardInterrupt:
+            panel.close(keep=True)
+            raise
         finally:
+            panel.close()
             follow.close()
         return self._patiently(meta)
 

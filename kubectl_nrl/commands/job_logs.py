@@ -16,6 +16,7 @@ from ..rayjob_state import outcome
 from .connecting import ray_connector
 from .job import connect_to_run, not_found
 from .run_launch import commands_for, say_left_alone
+from .run_panel import RunPanel
 from .run_result import LogFacts, RunResult
 from .session import Session
 from .waiting import asked
@@ -171,11 +172,20 @@ class _Logs:
         run, output = self._run, self._session.output
         reader = self._reader()
         target = RunTarget(run.namespace, run.name, run.uid, run.id)
+        panel = RunPanel(self._session, f"rayjob/{run.name}", output.progress)
         follow = Follow(
-            self._cluster, target, say=output.progress, warn=output.warn, log=reader, providers=asked(self._session)
+            self._cluster,
+            target,
+            say=panel.say,
+            warn=output.warn,
+            view=panel.view,
+            shown=lambda: panel.shown,
+            log=reader,
+            providers=asked(self._session),
         )
         try:
             end = follow.until_final()
+            panel.close()
             if end.outcome is None:
                 output.error(f"the outcome is unknown: {end.message}; it may still run")
                 say_left_alone(self._session, run.namespace, run.id, "to come back:")
@@ -192,10 +202,12 @@ class _Logs:
             self._result(read)
             return int(end.outcome.exit_code)
         except KeyboardInterrupt:
+            panel.close(keep=True)
             reader.stop()
             say_left_alone(self._session, run.namespace, run.id, "interrupted; the run goes on")
             return ExitCode.INTERRUPTED
         finally:
+            panel.close()
             reader.stop()
             follow.close()
 

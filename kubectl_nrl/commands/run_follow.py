@@ -14,6 +14,7 @@ from ..labels import WANDB
 from ..rayjob_state import FAILED, STOPPED, SUCCEEDED, Outcome, describe, parse_time, status_of
 from .connecting import RAY_API, ray_connector
 from .run_launch import commands_for, say_left_alone
+from .run_panel import RunPanel
 from .run_result import Held, LogFacts, RunResult
 from .session import Session
 from .waiting import Stuck, asked, give_up
@@ -68,12 +69,15 @@ class Attending:
         self._log, self._path = driver_log(
             session, cluster, plan.namespace, plan.run.id, poll=0.5 if kept else 0.25, wandb=self._on_wandb
         )
+        self._panel = RunPanel(session, f"rayjob/{meta['name']}", session.output.progress)
         self._follow: Follow = Follow(
             cluster,
             RunTarget(plan.namespace, meta["name"], meta["uid"], plan.run.id),
-            say=session.output.progress,
+            say=self._panel.say,
             warn=session.output.warn,
             event=event,
+            view=self._panel.view,
+            shown=lambda: self._panel.shown,
             log=self._log,
             providers=asked(session),
             start_limit=start_limit,
@@ -87,10 +91,12 @@ class Attending:
                 return self._finish(end.outcome)
             if end.how == "stuck":
                 commands = commands_for(self._session, self._plan.namespace, self._plan.run.id)
+                self._panel.close(keep=True)
                 stuck = Stuck(end, self._follow)
                 return give_up(self._session, self._cluster, self._plan.run.id, stuck, commands, self._event)
             return self._not_the_end(end)
         except (KeyboardInterrupt, BrokenPipeError) as error:
+            self._panel.close(keep=True)
             interrupted = isinstance(error, KeyboardInterrupt)
             why = "interrupted" if interrupted else "nobody reads the output any more"
             how = f"the run is over ({self._outcome.words})" if self._outcome else "the run goes on"
@@ -99,11 +105,13 @@ class Attending:
                 raise
             return ExitCode.INTERRUPTED
         finally:
+            self._panel.close()
             self._log.stop()
             self._follow.close()
 
     def _finish(self, outcome: Outcome) -> int:
         output, self._outcome = self._session.output, outcome
+        self._panel.close()
         self._log.finish(self._rest)
         self._event({"event": "final", "state": outcome.state, "reason": outcome.reason})
         end = self._log.join(RESULT_WITHIN)
@@ -154,6 +162,7 @@ class Attending:
 
     def _not_the_end(self, end: End) -> ExitCode:
         plan, output = self._plan, self._session.output
+        self._panel.close(keep=True)
         gave_up = end.how == "timeout"
         code = ExitCode.GAVE_UP if gave_up else ExitCode.UNKNOWN
         why = f"gave up waiting ({end.message})" if gave_up else f"the outcome is unknown: {end.message}"

@@ -54,7 +54,7 @@ class End:
 class Follow:
     """One run's event stream. `say` gets a line per change, `event` what observers are told, `view` each new picture.
 
-    All in the caller's thread.
+    All in the caller's thread. While `shown` says that a person sees the picture, what it shows is not said as well.
 
     `patience`: seconds without the API server after which the outcome counts as unknown. `providers` are asked why the run
     waits. `start_limit`: seconds that a cause which does not heal alone may last before the driver runs; None for ever.
@@ -69,6 +69,7 @@ class Follow:
         warn: Callable[[str], None] = lambda text: None,
         event: Callable[[Mapping[str, Any]], None] = lambda event: None,
         view: Callable[[Snapshot], None] = lambda picture: None,
+        shown: Callable[[], bool] = lambda: False,
         log: DriverLog | None = None,
         providers: Sequence[Provider] = (),
         start_limit: float | None = None,
@@ -77,11 +78,14 @@ class Follow:
     ) -> None:
         self._cluster, self._target = cluster, target
         self._say, self._warn, self._event = say, warn, event
+        self._shown = shown
         self._log = log
         self._patience, self._clock = patience, clock
         self._feeds = Feeds(cluster, target.namespace)
         self._inquiry = Inquiry(cluster, target.namespace, providers, lambda answer: self._feeds.put("inquiry", answer))
-        self._wait = Wait(self._feeds, self._inquiry, say=say, warn=warn, event=event, view=view, clock=clock)
+        self._wait = Wait(
+            self._feeds, self._inquiry, say=self._say_unseen, warn=warn, event=event, view=view, clock=clock
+        )
         self._limit = StartLimit(start_limit)
         self._stop = threading.Event()
         self.rayjob: Mapping[str, Any] = {}
@@ -215,6 +219,11 @@ class Follow:
     def _on_deleted(self) -> None:
         self._end = self._end or End("lost", message=f"rayjob/{self._target.name} was deleted before it ended")
 
+    def _say_unseen(self, text: str) -> None:
+        """A line of what the picture shows as well."""
+        if not self._shown():
+            self._say(text)
+
     def _tell_state(self, status: Mapping[str, Any]) -> None:
         state = describe(status)
         if state == self._said_state:
@@ -225,7 +234,7 @@ class Follow:
             status.get("jobDeploymentStatus") in ("Initializing", "Running", "Waiting") or outcome(status) is not None
         )
         message = "" if told else message_of(status)
-        self._say(state + (f" ({' '.join(message.split())})" if message else ""))
+        self._say_unseen(state + (f" ({' '.join(message.split())})" if message else ""))
         self._event(
             {
                 "event": "state",

@@ -54,6 +54,9 @@ def up(state: State) -> None:
         f"--kubeconfig={kubeconfig}",
         f"--config={state.write('kwok.json', json.dumps(_forwards(state)))}",
         "--manage-all-nodes=true",
+        # A lease that is renewed, as a kubelet's is: kwok's heartbeat alone comes every 55 s, and after 50 s the node controller
+        # takes every pod's readiness away.
+        "--node-lease-duration-seconds=40",
         f"--cidr={state.facts()['pod_range']}",
         f"--server-address=127.0.0.1:{port}",
         "--node-ip=127.0.0.1",

@@ -82,7 +82,7 @@ def test_a_stopped_run_ends_with_all_its_actors(local: Local) -> None:
     local.project.write("busy.py", BUSY)
     local.begin("trap '' TERM\npython busy.py & wait; wait; sleep 600")
     local.until(lambda run: b"actor" in run.log.read_bytes())
-    status = local.project.run("status -o json").ok().result("local_list")
+    status = local.project.run("status -o json").ok().result("status")["local"]
     assert status[0]["processes"] > 8
     stopped = local.project.run(f"job stop {RUN_ID}").ok()
     assert "STOPPED" in stopped.out

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import queue
+import re
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -21,6 +22,9 @@ from kubectl_nrl.errors import ClusterError
 
 def _matches(obj: Mapping[str, Any], selector: str) -> bool:
     labels = obj["metadata"].get("labels") or {}
+    among = re.fullmatch(r"(\S+) in \((.*)\)", selector)
+    if among:
+        return labels.get(among[1]) in among[2].split(",")
     parts = [part.partition("=") for part in filter(None, selector.split(","))]
     return all(labels.get(key) == value if sign else key in labels for key, sign, value in parts)
 
