@@ -277,8 +277,8 @@ class Role:
 class Context:
     """All that a provider may read. Frozen: a provider answers with data.
 
-    `base` is each role's rendered manifest before any provider patched it; `rendered` (policies only) all objects as they
-    would be sent.
+    `base` is each role's rendered manifest before any provider patched it; `rendered` (policies and checks only) all objects
+    as they would be sent.
     """
 
     config: Config
