@@ -48,8 +48,10 @@ def release(cluster: Any, rayjob: Mapping[str, Any], *, within: float = 60.0) ->
     return Released(deleted, tuple(_wait_for_pods(cluster, name, namespace, within)))
 
 
-def delete_run(cluster: Any, rayjob: Mapping[str, Any], *, say: Callable[[str], None], within: float = 120.0) -> None:
-    """Delete a run and wait until that uid is gone, with its pods.
+def delete_run(
+    cluster: Any, rayjob: Mapping[str, Any], *, say: Callable[[str], None], within: float = 120.0
+) -> tuple[str, ...]:
+    """Delete a run and wait until that uid is gone, with its pods; the pods that are not.
 
     A finished run's cluster goes first, so that no claim or domain is taken from under a pod; a live one is deleted
     whole, and KubeRay stops its job. Raises `ClusterError` when something stays.
@@ -63,6 +65,7 @@ def delete_run(cluster: Any, rayjob: Mapping[str, Any], *, say: Callable[[str], 
     left = _wait_for_pods(cluster, name, meta["namespace"], within) if name else []
     if left:
         say(f"pods of the deleted run are still ending: {', '.join(left)}")
+    return tuple(left)
 
 
 def wait_gone(cluster: Any, obj: Mapping[str, Any], *, within: float) -> None:

@@ -18,6 +18,7 @@ from .job import connect_to_run, not_found
 from .run_launch import commands_for, say_left_alone
 from .run_result import LogFacts, RunResult
 from .session import Session
+from .waiting import asked
 
 if TYPE_CHECKING:
     from ..runs import RunRecord
@@ -170,7 +171,9 @@ class _Logs:
         run, output = self._run, self._session.output
         reader = self._reader()
         target = RunTarget(run.namespace, run.name, run.uid, run.id)
-        follow = Follow(self._cluster, target, say=output.progress, warn=output.warn, log=reader)
+        follow = Follow(
+            self._cluster, target, say=output.progress, warn=output.warn, log=reader, providers=asked(self._session)
+        )
         try:
             end = follow.until_final()
             if end.outcome is None:

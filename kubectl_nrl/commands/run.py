@@ -22,6 +22,7 @@ from .planning import (
     seconds,
 )
 from .session import Session
+from .waiting import add_start_timeout
 
 if TYPE_CHECKING:
     from ..api import RunInfo
@@ -47,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = group.add_argument
     add("--run-id", metavar="ID", help="the run's id (default: date, time and four characters)")
     add("--timeout", metavar="SECONDS", type=seconds, default=86400, help="give up waiting after this long (86400)")
+    add_start_timeout(group)
     add("--replace", action="store_true", help="delete a run of mine that has this RayJob's name, then run")
     add("--yes", action="store_true", help="answer yes to questions")
     add("--recreate", action="store_true", help="for long-lived clusters; no meaning for a RayJob")

@@ -16,6 +16,7 @@ from .connecting import RAY_API, ray_connector
 from .run_launch import commands_for, say_left_alone
 from .run_result import Held, LogFacts, RunResult
 from .session import Session
+from .waiting import Stuck, asked, give_up
 
 if TYPE_CHECKING:
     from ..plan import Plan
@@ -52,7 +53,9 @@ def driver_log(
 class Attending:
     """One run that this call created, attended to its end."""
 
-    def __init__(self, session: Session, cluster: Any, plan: Plan, rayjob: dict[str, Any], event: Tell) -> None:
+    def __init__(
+        self, session: Session, cluster: Any, plan: Plan, rayjob: dict[str, Any], event: Tell, start_limit: float | None
+    ) -> None:
         from ..watch import Follow, RunTarget
 
         self._session, self._cluster, self._plan, self._event = session, cluster, plan, event
@@ -72,6 +75,8 @@ class Attending:
             warn=session.output.warn,
             event=event,
             log=self._log,
+            providers=asked(session),
+            start_limit=start_limit,
         )
 
     def to_the_end(self, timeout: float) -> ExitCode | int:
@@ -80,6 +85,10 @@ class Attending:
             end = self._follow.until_final(timeout)
             if end.how == "final" and end.outcome is not None:
                 return self._finish(end.outcome)
+            if end.how == "stuck":
+                commands = commands_for(self._session, self._plan.namespace, self._plan.run.id)
+                stuck = Stuck(end, self._follow)
+                return give_up(self._session, self._cluster, self._plan.run.id, stuck, commands, self._event)
             return self._not_the_end(end)
         except (KeyboardInterrupt, BrokenPipeError) as error:
             interrupted = isinstance(error, KeyboardInterrupt)

@@ -16,6 +16,7 @@ from .connecting import agree, observer, paste
 from .planning import plan_options
 from .run_result import DryRunResult, RunResult
 from .session import Session
+from .waiting import Stuck, give_up, start_limit
 
 if TYPE_CHECKING:
     from ..apply import DryRun
@@ -100,7 +101,9 @@ def _launch(
             return _leave(session, plan, created.workload)
         from .run_follow import Attending
 
-        attending = Attending(session, cluster, plan, created.workload, event)
+        attending = Attending(session, cluster, plan, created.workload, event, start_limit(args))
+    except Stuck as stuck:
+        return give_up(session, cluster, plan.run.id, stuck, commands_for(session, plan.namespace, plan.run.id), event)
     except KeyboardInterrupt:
         if created.workload is not None:
             open_end = handover is not None and not handover.done
@@ -121,7 +124,9 @@ def _handover(args: argparse.Namespace, session: Session, cluster: Any, plan: Pl
         return None
     launch, source = plan.launch, code_source(session, plan.launch.code_source)
     prepared = prepare(session, source, request(session, args.repo_root, launch.upload_paths, launch.recipe))
-    return Handover(session, cluster, plan.namespace, plan.run, launch.line, launch.entrypoint, source, prepared)
+    return Handover(
+        session, cluster, plan.namespace, plan.run, launch.line, launch.entrypoint, source, prepared, start_limit(args)
+    )
 
 
 def _submit(

@@ -5,12 +5,12 @@ What a state means is not decided here but in `kubectl_nrl.rayjob_state`, which 
 
 from __future__ import annotations
 
+from ..reasons import being_deleted, gpus_of, is_worker, requests_of
 from ..run_directory import directory
 from .driver_log import DriverLog, JobsApi, LogEnd, Source
 from .follow import End, Follow, RunTarget
 from .log_copy import LogCopy, read_record
 from .log_view import WandbPage, shown, tail
-from .pods import being_deleted, gpus_of, is_worker, requests_of
 
 __all__ = [
     "DriverLog",

@@ -248,10 +248,11 @@ def test_waiting_for_the_workers_to_go_counts_the_head_only_when_asked(run: Any)
 def test_a_ready_cluster_without_a_driver_is_named_once(run: Any) -> None:
     now = [0.0]
     watching = run(clock=lambda: now[0])
-    watching.status("Initializing", "", rayClusterName="r-abc", rayClusterStatus={"state": "ready"})
-    watching.take(lambda: watching.follow.ray_cluster == "r-abc")
+    watching.status("Initializing", "", rayClusterName="r-abc")
+    ready = {"state": "ready", "stateTransitionTimes": {"ready": "2026-11-30T12:00:00Z"}}
+    watching.cluster.put({"kind": "RayCluster", "metadata": {"name": "r-abc"}, "status": ready})
+    watching.take(lambda: watching.follow._wait._object is not None)
     for now[0] in (1.0, 100.0, 121.5, 122.0, 260.0):
-        watching.follow._consider_time()
-        assert bool(watching.warned) == (now[0] > 121)
-    assert len(watching.warned) == 1
-    assert "8265" in watching.warned[0]
+        watching.follow._judge()
+        assert any("8265" in line for line in watching.said) == (now[0] > 121)
+    assert sum("8265" in line for line in watching.said) == 1

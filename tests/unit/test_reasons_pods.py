@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from kubectl_nrl.watch.pods import cause_of, causes, gpus_of, quantity, readiness, requests_of
+from kubectl_nrl.reasons import Situation, gpus_of, requests_of, snapshot, troubles
+from kubectl_nrl.reasons.pod_judge import cause_of
+from kubectl_nrl.reasons.quantities import quantity
 
 
 def pod(
@@ -19,6 +21,11 @@ def pod(
         "spec": {"containers": []},
         "status": {"phase": "Running" if ready else "Pending", "conditions": conditions, **status},
     }
+
+
+def causes(pods: list[dict[str, Any]], now: datetime | None = None) -> dict[tuple[str, ...], str]:
+    """The lines, by what makes them the same line again."""
+    return {found.key: found.line for found in troubles(Situation(pods=tuple(pods)), now)}
 
 
 def waiting(reason: str, message: str = "", image: str = "reg.example/rl:typo") -> list[dict[str, Any]]:
@@ -49,9 +56,9 @@ def test_an_unschedulable_head_is_named_with_the_schedulers_words() -> None:
     ]
 
 
-def test_a_missing_secret_shows_the_kubelets_message() -> None:
+def test_a_missing_secret_is_named() -> None:
     lines = causes([pod("w0", containerStatuses=waiting("CreateContainerConfigError", 'secret "s" not found'))])
-    assert list(lines.values()) == ['1/1 workers of w: CreateContainerConfigError, secret "s" not found']
+    assert list(lines.values()) == ['1/1 workers of w: SecretNotFound, secret "s" does not exist']
 
 
 def test_init_containers_count() -> None:
@@ -110,7 +117,8 @@ def test_groups_are_told_apart() -> None:
 def test_readiness_leaves_out_the_dying() -> None:
     dying = pod("w1", ready=True)
     dying["metadata"]["deletionTimestamp"] = "now"
-    assert readiness([pod("w0", ready=True), pod("w2"), dying]) == "1/2 pods ready"
+    [group] = snapshot(Situation(pods=(pod("w0", ready=True), pod("w2"), dying)), None).groups
+    assert (group.ready, group.total, group.states) == (1, 2, {"Ready": 1, "Pending": 1, "Terminating": 1})
 
 
 def test_requests_are_summed_and_limits_stand_in() -> None:
