@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Capacity", "Check", "ClusterFacts", "ClusterReader", "CodeRequest", "CodeSource", "Connection", "Context", "DraDriver",
-    "Group", "Kind", "NrlError", "Origin", "Patch", "PluginError", "Policy", "Prepared", "Problem", "Profile", "Provider",
+    "FailurePattern", "Group", "Kind", "NrlError", "Origin", "Patch", "PluginError", "Policy", "Prepared", "Problem", "Profile", "Provider",
     "Reason", "Ref", "Resource", "Role", "RunInfo", "Scheduler", "Section", "Staged", "State", "Submitter", "Survey", "Target",
     "Traits", "User",
 ]  # fmt: skip
@@ -161,6 +161,23 @@ class Capacity:
     free_gpus: int
     total_gpus: int
     detail: str = ""
+
+
+@dataclass(frozen=True)
+class FailurePattern:
+    """A known failure: `match` is a regular expression (Python's), searched in one line at a time.
+
+    `where` is what is searched: the end of the driver's log, what is said of a pod that died (`OOMKilled`), or the run's own
+    end (KubeRay's reason and message, an exit code). `summary` is half a sentence, `hint` what helps. A `vague` one is told
+    only when nothing more specific matches. Bound what repeats (`[^\\n]{0,200}`): a log may hold anything.
+    """
+
+    id: str
+    match: str
+    summary: str
+    hint: str
+    where: Literal["log", "pod", "end"] = "log"
+    vague: bool = False
 
 
 class ClusterReader(Protocol):
