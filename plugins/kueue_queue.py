@@ -108,7 +108,10 @@ def capacity(cluster: ClusterReader, name: str, namespace: str, version: str, re
 
 
 def _lendable(cluster: ClusterReader, queue: Mapping[str, Any], version: str, resource: str) -> Fraction | None:
-    """What the other queues of the cohort leave unused and may lend, and what this one borrowed of it already."""
+    """What the other queues of the cohort do not use themselves and may lend, what this one borrows already included.
+
+    A queue that borrows counts against it. None without a cohort, and where its queues may not be read.
+    """
     cohort = _cohort(queue)
     if not cohort:
         return None
@@ -116,13 +119,12 @@ def _lendable(cluster: ClusterReader, queue: Mapping[str, Any], version: str, re
         others = cluster.list(version, "ClusterQueue")
     except ClusterError:
         return None
-    nominal = _quota(queue).get(resource, (Fraction(0),))[0]
-    total = max(Fraction(0), _reserved(queue).get(resource, Fraction(0)) - nominal)
+    total = Fraction(0)
     for other in others:
         if _cohort(other) == cohort and dig(other, "metadata", "name") != dig(queue, "metadata", "name"):
             unused = _quota(other).get(resource, (Fraction(0),))[0] - _reserved(other).get(resource, Fraction(0))
-            total += max(Fraction(0), min(unused, _lending_limit(other, resource, unused)))
-    return total
+            total += min(unused, _lending_limit(other, resource, unused))
+    return max(Fraction(0), total)
 
 
 def _read(
