@@ -28,7 +28,8 @@ from kubectl_nrl.api import (
 )
 from kubectl_nrl.written import autoscaled, cause, deployments, dig, maps, origin, role_labels
 
-from .kai_objects import check_queue, check_topology, pod_group_reasons
+from .kai_objects import check_queue, check_topology
+from .kai_pod_group import pod_group_reasons
 
 SCHEDULER = "kai-scheduler"
 QUEUE = "kai.scheduler/queue"
@@ -273,7 +274,7 @@ class KaiScheduler(Scheduler):
             yield check_topology(cluster, placement.topology, (placement.required, placement.preferred))
 
     def reasons(self, run: Mapping[str, Any], cluster: ClusterReader) -> Iterable[Reason]:
-        """What the PodGroup that KAI made of the run says; nothing where it cannot be read."""
+        """What the PodGroup that KAI made of the run says, and the gang's progress; nothing where it cannot be read."""
         return pod_group_reasons(run, cluster)
 
 

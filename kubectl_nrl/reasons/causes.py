@@ -101,14 +101,21 @@ def missing(message: str) -> Cause | None:
 _AFTERWORDS = re.compile(r",? preemption: .*$|,? no new claims to deallocate,?|(?<=\.) not found$")
 
 
+#: Reasons of schedulers that time does not cure.
+_LASTING = frozenset({"QueueDoesNotExist", "NonPreemptibleOverQuota"})
+
+
 def unschedulable(reason: str, message: str) -> Cause:
     """A scheduler's words for a pod that it cannot place. Capacity may come back; a claim that is not there does not."""
     found = missing(message)
     if found:
         return found
     words = one_line(_AFTERWORDS.sub("", one_line(message, 4000)))
-    lasting = re.search(
-        r"unbound immediate PersistentVolumeClaims|QueueDoesNotExist|Requested topology \S+ does not exist", words
+    named = re.match(r"([A-Z][a-z]+(?:[A-Z][a-z]+)+): (.*)", words)  # a scheduler's own reason before its text
+    if named:
+        reason, words = named[1], named[2]
+    lasting = reason in _LASTING or re.search(
+        r"unbound immediate PersistentVolumeClaims|Requested topology \S+ does not exist", words
     )
     return Cause(reason, words, "by hand" if lasting else "alone", (reason, countless(words)))
 

@@ -39,9 +39,14 @@ def _troubles(situation: Situation, now: datetime | None) -> Iterator[Trouble]:
     if cluster is not None and not cluster["metadata"].get("deletionTimestamp"):
         alone = rayjob is None and not said
         yield from ray_cluster_troubles(cluster, by_uid.get(_uid(cluster), ()), present, now, alone=alone)
-    yield from _pod_troubles(situation, by_uid, now)
+    of_pods = list(_pod_troubles(situation, by_uid, now))
+    yield from of_pods
     if not _all_ready(situation):
-        yield from map(_of_provider, dict.fromkeys(said))
+        for reason in dict.fromkeys(said):
+            # A scheduler writes the same on its own object and on each pod.
+            said_so = one_line(reason.message).rstrip(".")
+            if not said_so or not any(said_so in trouble.message for trouble in of_pods):
+                yield _of_provider(reason)
 
 
 def _uid(obj: Mapping[str, Any]) -> str:
@@ -77,19 +82,18 @@ def _pod_troubles(
     for group in wanted(situation.ray_cluster):
         totals[group.role] = max(totals[group.role], group.total)
     head_ready = any(role_of(p) == "head" and is_ready(p) and not being_deleted(p) for p in situation.pods)
-    found: dict[tuple[str, ...], list[tuple[str, Cause]]] = {}
+    found: dict[tuple[str, ...], list[tuple[Mapping[str, Any], Cause]]] = {}
     for pod in situation.pods:
         cause = cause_of(pod, now, events=by_uid.get(_uid(pod), ()), head_ready=head_ready)
         if cause is not None:
-            found.setdefault((role_of(pod), *cause.key), []).append((name_of(pod), cause))
-    head_explains = any(key[0] == "head" for key in found)
+            found.setdefault(cause.key, []).append((pod, cause))
+    head_explains = any(role_of(pod) == "head" for members in found.values() for pod, _ in members)
     for key, members in found.items():
-        role, cause = key[0], members[0][1]
-        if cause.reason == "WaitsForHead" and head_explains:
-            continue
-        subject = who(role, len(members), max(totals[role], len(members)))
-        names = tuple(sorted(name for name, _ in members))
-        yield Trouble(subject, cause.reason, cause.message, cause.heals, key, names)
+        cause = members[0][1]
+        if cause.reason != "WaitsForHead" or not head_explains:
+            subject = who(Counter(role_of(pod) for pod, _ in members), totals)
+            names = tuple(sorted(name_of(pod) for pod, _ in members))
+            yield Trouble(subject, cause.reason, cause.message, cause.heals, key, names)
 
 
 def snapshot(situation: Situation, now: datetime | None) -> Snapshot:

@@ -134,6 +134,8 @@ def _running(pod: Pod) -> bool:
 def _unseen(pod: Pod, now: datetime | None) -> Cause | None:
     """Nobody has looked at it: its scheduler is not there, or the node's kubelet is not."""
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
+    if status.get("phase") == "Running" or next(container_statuses(pod), None):
+        return None
     scheduled = condition(pod, "PodScheduled")
     node = spec.get("nodeName")
     if not node and not scheduled and containers.older(pod["metadata"].get("creationTimestamp"), now, UNSEEN):

@@ -48,8 +48,15 @@ def workers_of(group: str) -> str:
     return f"workers of {group}" if group else "workers"
 
 
-def who(role: str, found: int, total: int) -> str:
-    """`4/4 workers of gpu`; a head or a single pod by its role alone."""
+def who(found: Mapping[str, int], totals: Mapping[str, int]) -> str:
+    """Pods counted by role: `head`, `4/4 workers of gpu`, `head and 2/4 workers of gpu`; `17/64 pods` beyond two roles."""
+    roles = sorted(found, key=lambda role: (role != "head", role))
+    if len(roles) > 2:
+        return f"{sum(found.values())}/{sum(max(totals.get(r, 0), found[r]) for r in totals.keys() | set(roles))} pods"
+    return " and ".join(_counted(role, found[role], max(totals.get(role, 0), found[role])) for role in roles)
+
+
+def _counted(role: str, found: int, total: int) -> str:
     return role if total == 1 and not role.startswith("workers") else f"{found}/{total} {role}"
 
 

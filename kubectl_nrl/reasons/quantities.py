@@ -1,49 +1,41 @@
-"""Kubernetes quantities, and what a pod requests in them."""
+"""What a pod requests, in Kubernetes' quantities."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
+
+from ..schema.quantities import quantity
+
+_BINARY = (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20))
 
 
 def requests_of(pod: Mapping[str, Any]) -> dict[str, str]:
-    """What the pod's containers request together, as Kubernetes quantities (`cpu: 200m`).
+    """What the pod's containers request together, as Kubernetes quantities (`cpu: 200m`)."""
+    return {name: _text(name, value) for name, value in sorted(amounts_of(pod).items()) if value}
 
-    A limit counts as the request where none is written, as the API server defaults it.
-    """
-    sums: dict[str, float] = {}
+
+def amounts_of(pod: Mapping[str, Any]) -> dict[str, Fraction]:
+    """The same as numbers. A limit counts as the request where none is written, as the API server defaults it."""
+    sums: dict[str, Fraction] = {}
     for container in (pod.get("spec") or {}).get("containers") or ():
         resources = container.get("resources") or {}
         for name, value in {**(resources.get("limits") or {}), **(resources.get("requests") or {})}.items():
-            sums[name] = sums.get(name, 0.0) + quantity(str(value))
-    return {name: _quantity_text(name, value) for name, value in sorted(sums.items()) if value}
+            sums[name] = sums.get(name, Fraction(0)) + (quantity(value) or 0)
+    return sums
 
 
-_SUFFIX = {
-    "": 1.0, "n": 1e-9, "u": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18,
-    "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50, "Ei": 2.0**60,
-}  # fmt: skip
-
-
-def quantity(text: str) -> float:
-    """A Kubernetes quantity as a number; 0 for what is none."""
-    match = re.fullmatch(r"([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)([A-Za-z]{0,2})", text.strip())
-    if not match or match[2] not in _SUFFIX:
-        return 0.0
-    return float(match[1]) * _SUFFIX[match[2]]
-
-
-def _quantity_text(name: str, value: float) -> str:
+def _text(name: str, value: Fraction) -> str:
     if name == "cpu":
-        return f"{value:g}" if value == int(value) else f"{round(value * 1000)}m"
+        return f"{value}" if value.denominator == 1 else f"{round(value * 1000)}m"
     if name == "memory" or name.startswith(("hugepages-", "ephemeral-storage")):
-        for suffix in ("Ti", "Gi", "Mi"):
-            if value >= _SUFFIX[suffix]:
-                return f"{value / _SUFFIX[suffix]:.4g}{suffix}"
-    return f"{value:g}"
+        for suffix, size in _BINARY:
+            if value >= size:
+                return f"{float(value / size):.4g}{suffix}"
+    return f"{float(value):g}"
 
 
 def gpus_of(pod: Mapping[str, Any]) -> int:
-    """GPUs that a pod holds, as KubeRay counts them: each resource whose name ends in `gpu` (common/pod.go)."""
-    return sum(int(quantity(v)) for name, v in requests_of(pod).items() if name.endswith("gpu"))
+    """GPUs that a pod asks for, as KubeRay counts them: each resource whose name ends in `gpu` (common/pod.go)."""
+    return sum(int(value) for name, value in amounts_of(pod).items() if name.endswith("gpu"))

@@ -146,9 +146,10 @@ def _not_created(
     else:
         return
     found = denied(reason, message)
-    for group in wanted(ray_cluster):
-        lacking = group.total - present.get(group.role, 0)
-        # KubeRay makes the head first, and no worker before there is one.
-        if lacking > 0 and ("Head" in reason) == (group.role == "head"):
-            subject = who(group.role, lacking, group.total)
-            yield Trouble(subject, found.reason, found.message, found.heals, (group.role, *found.key))
+    groups = wanted(ray_cluster)
+    lacking = {group.role: group.total - present.get(group.role, 0) for group in groups}
+    # KubeRay makes the head first, and no worker before there is one.
+    lacking = {role: n for role, n in lacking.items() if n > 0 and ("Head" in reason) == (role == "head")}
+    if lacking:
+        subject = who(lacking, {group.role: group.total for group in groups})
+        yield Trouble(subject, found.reason, found.message, found.heals, found.key)

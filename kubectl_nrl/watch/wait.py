@@ -19,8 +19,8 @@ from .feeds import Feeds
 from .inquiry import Answer, Inquiry
 from .telling import Telling
 
-#: Seconds of quiet after which changes are judged, so that pods of one kind make one line.
-SETTLE = 0.4
+#: Seconds of quiet after which changes are judged, so that pods of one kind make one line; and how long to wait for quiet.
+SETTLE, UNSETTLED = 0.4, 2.0
 #: Seconds between two judgements without a change: some causes are a matter of time.
 JUDGE = 5.0
 
@@ -53,7 +53,7 @@ class Wait:
         self._answer, self._faults_told = Answer(), set[str]()
         self._picture: Snapshot | None = None
         self._said_ready = ""
-        self._changed_at: float | None = None
+        self._changed: tuple[float, float] | None = None
         self._judge_at = clock() + JUDGE
 
     def close(self) -> None:
@@ -79,7 +79,9 @@ class Wait:
         self._server_clock.saw(obj)
 
     def changed(self) -> None:
-        self._changed_at = self._clock()
+        """Something is to be judged, when the changes have settled."""
+        now = self._clock()
+        self._changed = (self._changed[0] if self._changed else now, now)
 
     def handle(self, source: str, item: Any) -> None:
         """What the watches of `attempt` and the inquiry put into the queue."""
@@ -107,23 +109,26 @@ class Wait:
             self.deaths[died.name] = died
 
     def _on_answer(self, answer: Answer) -> None:
-        self._answer = answer
+        if answer != self._answer:
+            self._answer = answer
+            self.changed()
         for event in answer.events:
             self.saw(event)
         for fault in answer.faults:
             if fault not in self._faults_told:
                 self._faults_told.add(fault)
                 self._warn(fault)
-        self.changed()
 
     def due(self) -> bool:
         """Whether something has changed and settled, or it is time to look again."""
         now = self._clock()
-        return (self._changed_at is not None and now - self._changed_at >= SETTLE) or now >= self._judge_at
+        if self._changed is not None and (now - self._changed[1] >= SETTLE or now - self._changed[0] >= UNSETTLED):
+            return True
+        return now >= self._judge_at
 
     def judge(self, rayjob: Mapping[str, Any], *, over: bool) -> Snapshot:
         """The picture of now; says what is news in it, unless the run is over: how pods end is no news."""
-        self._changed_at, self._judge_at = None, self._clock() + JUDGE
+        self._changed, self._judge_at = None, self._clock() + JUDGE
         pods, answer = tuple(self.pods.values()), self._answer
         situation = Situation(rayjob, self._object, pods, answer.events, answer.said, answer.faults)
         picture = snapshot(situation, self._server_clock.now())

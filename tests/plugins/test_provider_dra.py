@@ -365,3 +365,13 @@ def test_a_domain_that_is_being_deleted_is_a_reason() -> None:
     for metadata in ({}, others, standing):
         assert list(DOMAIN.reasons(run, FakeCluster([thing("ComputeDomain", "d", metadata=metadata)]))) == []
     assert list(DOMAIN.reasons(run, FakeCluster(absent=frozenset({"ComputeDomain"})))) == []
+
+
+def test_a_node_whose_imex_daemon_is_not_ready_is_a_reason() -> None:
+    meta = {"ownerReferences": [{"uid": "u1"}]}
+    nodes = [{"name": f"n{number}", "status": "Ready" if number else "NotReady"} for number in range(3)]
+    run = {"metadata": {"name": "r", "namespace": "rl", "uid": "u1"}}
+    domain = thing("ComputeDomain", "d", metadata=meta, status={"status": "NotReady", "nodes": nodes})
+    (reason,) = DOMAIN.reasons(run, FakeCluster([domain]))
+    assert reason.message == "the IMEX daemon is not ready on 1 of 3 nodes: n0"
+    assert reason.heals

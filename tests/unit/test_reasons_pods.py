@@ -6,30 +6,23 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
+from waiting_pods import at, event, head, pod, stamp, waiting
 
 from kubectl_nrl.reasons import Situation, gpus_of, requests_of, snapshot, troubles
 from kubectl_nrl.reasons.pod_judge import cause_of
-from kubectl_nrl.reasons.quantities import quantity
 
 
-def pod(
-    name: str, *, node_type: str = "worker", group: str = "w", ready: bool = False, **status: Any
-) -> dict[str, Any]:
-    conditions = [{"type": "Ready", "status": "True" if ready else "False"}, *status.pop("conditions", ())]
-    return {
-        "metadata": {"name": name, "uid": name, "labels": {"ray.io/node-type": node_type, "ray.io/group": group}},
-        "spec": {"containers": []},
-        "status": {"phase": "Running" if ready else "Pending", "conditions": conditions, **status},
-    }
-
-
-def causes(pods: list[dict[str, Any]], now: datetime | None = None) -> dict[tuple[str, ...], str]:
+def causes(
+    pods: list[dict[str, Any]], now: datetime | None = None, events: tuple[dict[str, Any], ...] = ()
+) -> dict[tuple[str, ...], str]:
     """The lines, by what makes them the same line again."""
-    return {found.key: found.line for found in troubles(Situation(pods=tuple(pods)), now)}
+    return {found.key: found.line for found in troubles(Situation(pods=tuple(pods), events=events), now)}
 
 
-def waiting(reason: str, message: str = "", image: str = "reg.example/rl:typo") -> list[dict[str, Any]]:
-    return [{"name": "ray", "image": image, "state": {"waiting": {"reason": reason, "message": message}}}]
+def only(*pods: dict[str, Any], now: float = 1000.0, events: tuple[dict[str, Any], ...] = ()) -> str:
+    """The one line that these pods make."""
+    [line] = causes(list(pods), at(now), events).values()
+    return line
 
 
 def test_workers_with_one_cause_make_one_line() -> None:
@@ -101,16 +94,23 @@ def test_a_container_that_never_gets_ready_is_named_after_a_while() -> None:
     assert line == "head: NotReady, container ray-head has run for over 90 s and fails its readiness probe"
 
 
-def test_groups_are_told_apart() -> None:
+def test_one_cause_is_one_line_for_all_groups_that_share_it() -> None:
     bad = waiting("CreateContainerError", "boom")
+    pods = [pod("a", group="a", containerStatuses=bad), pod("b", group="b", containerStatuses=bad)]
+    pods += [pod("c", group="b", ready=True)]
+    assert list(causes(pods).values()) == ["1/1 workers of a and 1/2 workers of b: CreateContainerError, boom"]
+    pods += [pod("d", group="d", containerStatuses=bad)]
+    assert list(causes(pods).values()) == ["3/4 pods: CreateContainerError, boom"]
+
+
+def test_two_causes_are_two_lines() -> None:
     pods = [
-        pod("a", group="a", containerStatuses=bad),
-        pod("b", group="b", containerStatuses=bad),
-        pod("c", group="b", ready=True),
+        pod("a", group="a", containerStatuses=waiting("CreateContainerError", "boom")),
+        pod("b", group="b", containerStatuses=waiting("CreateContainerError", "bang")),
     ]
     assert sorted(causes(pods).values()) == [
         "1/1 workers of a: CreateContainerError, boom",
-        "1/2 workers of b: CreateContainerError, boom",
+        "1/1 workers of b: CreateContainerError, bang",
     ]
 
 
@@ -134,8 +134,177 @@ def test_requests_are_summed_and_limits_stand_in() -> None:
     assert gpus_of(asked) == 4
 
 
+# What no container says
+
+
+BOUND = {"nodeName": "n1", "containers": []}
+SCHEDULED = {"type": "PodScheduled", "status": "True", "lastTransitionTime": stamp(1)}
+
+
+def creating(name: str = "w0", **status: Any) -> dict[str, Any]:
+    """A pod with a node, whose containers have not begun."""
+    conditions = [SCHEDULED, *status.pop("conditions", ())]
+    found = waiting("ContainerCreating")
+    return pod(name, spec=BOUND, conditions=conditions, startTime=stamp(1), containerStatuses=found, **status)
+
+
 @pytest.mark.parametrize(
-    ("text", "value"), [("1Ki", 1024), ("5e3", 5000), ("0.5", 0.5), ("2E", 2e18), ("x", 0), ("1Zz", 0)]
+    ("reason", "message", "line"),
+    [
+        (
+            "FailedMount",
+            'MountVolume.SetUp failed for volume "v" : secret "tls" not found',
+            'SecretNotFound, secret "tls" does not exist',
+        ),
+        ("FailedMount", "mount failed: exit status 32", "FailedMount, mount failed: exit status 32"),
+        ("FailedAttachVolume", "Multi-Attach error", "FailedAttachVolume, Multi-Attach error"),
+        ("FailedCreatePodSandBox", "no IP addresses available", "FailedCreatePodSandBox, no IP addresses available"),
+        ("FailedPrepareDynamicResources", "domain not ready", "FailedPrepareDynamicResources, domain not ready"),
+    ],
 )
-def test_quantities(text: str, value: float) -> None:
-    assert quantity(text) == value
+def test_what_only_an_event_says_of_a_pod_that_cannot_begin(reason: str, message: str, line: str) -> None:
+    stuck = creating()
+    assert only(stuck, events=(event(stuck, reason, message),)) == f"1/1 workers of w: {line}"
+
+
+def test_an_event_from_before_the_containers_began_is_no_cause_any_more() -> None:
+    past = {"type": "PodReadyToStartContainers", "status": "True", "lastTransitionTime": stamp(50)}
+    begun = creating(conditions=[past])
+    assert causes([begun], at(60), (event(begun, "FailedMount", 'secret "s" not found'),)) == {}
+
+
+def test_an_event_of_another_pod_of_the_same_name_is_none_of_this_one() -> None:
+    before = {**creating(), "metadata": {**creating()["metadata"], "uid": "earlier"}}
+    assert causes([creating()], at(60), (event(before, "FailedMount", "boom"),)) == {}
+
+
+def test_the_newest_of_two_messages_of_one_kind_counts() -> None:
+    stuck = creating()
+    events = (event(stuck, "FailedMount", "new", 20), event(stuck, "FailedMount", "old", 3))
+    assert only(stuck, events=events).endswith("FailedMount, new")
+
+
+def test_an_image_that_is_still_being_pulled_is_named_after_a_while() -> None:
+    past = {"type": "PodReadyToStartContainers", "status": "True", "lastTransitionTime": stamp(10)}
+    pulling = creating(conditions=[past])
+    assert causes([pulling], at(30)) == {}
+    assert only(pulling, now=45).startswith('1/1 workers of w: Pulling, image "reg.example/rl:typo"')
+
+
+def test_a_pull_secret_that_does_not_exist_is_named_with_the_image() -> None:
+    stuck = pod("w0", spec=BOUND, containerStatuses=waiting("ErrImagePull", "401 Unauthorized"))
+    lost = "Unable to retrieve some image pull secrets (regcred); attempting to pull the image may not succeed."
+    line = only(stuck, events=(event(stuck, "FailedToRetrieveImagePullSecret", lost),))
+    assert line.endswith("may not be pulled (imagePullSecrets?); pull secret regcred does not exist")
+
+
+def test_a_claim_template_that_does_not_exist_is_named() -> None:
+    """Such a pod has no condition at all: the scheduler does not even look at it."""
+    stuck = pod("w0")
+    message = 'PodResourceClaim c: resource claim template "x": resourceclaimtemplate.resource.k8s.io "x" not found'
+    line = only(stuck, now=5, events=(event(stuck, "FailedResourceClaimCreation", message),))
+    assert line == '1/1 workers of w: ClaimTemplateNotFound, resource claim template "x" does not exist'
+
+
+def test_a_scheduler_that_is_not_there_is_named_after_a_while() -> None:
+    unseen = pod("w0", spec={"schedulerName": "kai-scheduler"})
+    assert causes([unseen], at(20)) == {}
+    assert 'NotScheduled, scheduler "kai-scheduler" has not looked at it' in only(unseen, now=31)
+
+
+def test_a_kubelet_that_does_nothing_is_named_after_a_while() -> None:
+    idle = pod("w0", spec=BOUND, conditions=[SCHEDULED])
+    assert causes([idle], at(50)) == {}
+    assert only(idle, now=70).endswith("NotStarted, node n1 has not started it")
+
+
+def test_a_node_that_fell_silent_is_named() -> None:
+    """The node controller takes away Ready alone; kubelet would have taken ContainersReady with it."""
+    conditions = [SCHEDULED, {"type": "ContainersReady", "status": "True"}]
+    running = [{"name": "ray", "ready": True, "state": {"running": {"startedAt": stamp()}}}]
+    lost = pod("w0", spec=BOUND, conditions=conditions, phase="Running", containerStatuses=running)
+    lost["status"]["phase"] = "Running"
+    assert only(lost) == "1/1 workers of w: NodeLost, node n1 does not answer"
+
+
+def test_a_preempted_worker_is_named_although_it_goes() -> None:
+    found = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler", "message": "by rl/other"}
+    going = pod("w0", conditions=[found])
+    going["metadata"]["deletionTimestamp"] = stamp(5)
+    assert only(going, now=6) == "1/1 workers of w: PreemptionByScheduler, by rl/other"
+
+
+def test_a_pod_that_does_not_go_is_named_with_what_holds_it() -> None:
+    going = pod("w0", spec=BOUND)
+    going["metadata"] |= {"deletionTimestamp": stamp(30), "finalizers": ["example.com/hold"]}
+    assert causes([going], at(80)) == {}
+    assert only(going, now=91).endswith("Terminating, deleted and not gone: held by finalizers example.com/hold")
+    del going["metadata"]["finalizers"]
+    assert only(going, now=91).endswith("node n1 does not say that it ended")
+
+
+def init(seconds: float, name: str = "wait-gcs-ready") -> dict[str, Any]:
+    status = [{"name": name, "state": {"running": {"startedAt": stamp(seconds)}}}]
+    later = waiting("PodInitializing")
+    return pod(
+        "w0",
+        spec=BOUND,
+        conditions=[SCHEDULED],
+        startTime=stamp(),
+        initContainerStatuses=status,
+        containerStatuses=later,
+    )
+
+
+def test_workers_that_wait_for_the_head_say_so() -> None:
+    assert causes([head(), init(0)], at(20)) == {}
+    assert (
+        only(head(conditions=[SCHEDULED]), init(0), now=31)
+        == "1/1 workers of w: WaitsForHead, Ray's head does not answer yet"
+    )
+
+
+def test_workers_that_wait_for_a_head_in_trouble_leave_it_the_word() -> None:
+    assert only(head(containerStatuses=waiting("ErrImagePull", "x: not found")), init(0)).startswith(
+        "head: ImagePullBackOff"
+    )
+
+
+def test_a_head_that_is_ready_and_not_reached_is_named() -> None:
+    assert causes([head(ready=True), init(0)], at(100)) == {}
+    line = only(head(ready=True), init(0), now=121)
+    assert "HeadNotReached" in line
+    assert "6379" in line
+
+
+def test_another_init_container_that_takes_long_is_named() -> None:
+    assert only(init(0, "fetch"), now=100).endswith("InitContainer, init container fetch has not ended yet")
+
+
+def crashed(restarts: int, reason: str = "OOMKilled", code: int = 137, *, ready: bool = False) -> list[dict[str, Any]]:
+    last = {"terminated": {"reason": reason, "exitCode": code, "finishedAt": stamp(60)}}
+    state = {"running": {"startedAt": stamp(61)}}
+    return [{"name": "ray", "ready": ready, "restartCount": restarts, "state": state, "lastState": last}]
+
+
+def test_a_container_that_crashes_again_and_again_is_the_same_trouble_while_it_runs_in_between() -> None:
+    loop = [{**crashed(2)[0], "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}}}]
+    between, backing_off = (causes([head(containerStatuses=c)], at(70)) for c in (crashed(3), loop))
+    assert between.keys() == backing_off.keys()
+    assert (
+        next(iter(between.values())) == "head: OOMKilled, container ray ends again and again, last exit 137, 3 restarts"
+    )
+
+
+def test_a_head_that_came_back_lost_its_history() -> None:
+    line = only(head(ready=True, containerStatuses=crashed(1, ready=True)), now=90000)
+    assert (
+        line
+        == "head: Restarted, container ray was restarted after OOMKilled (exit 137): Ray's jobs and their history are lost"
+    )
+
+
+def test_a_worker_that_came_back_is_told_for_ten_minutes() -> None:
+    back = pod("w0", ready=True, containerStatuses=crashed(1, ready=True))
+    assert only(back, now=300).endswith("Restarted, container ray was restarted after OOMKilled (exit 137)")
+    assert causes([back], at(700)) == {}
