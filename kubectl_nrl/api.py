@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Capacity", "Check", "ClusterFacts", "ClusterReader", "CodeRequest", "CodeSource", "Connection", "Context", "DraDriver",
-    "Group", "Kind", "NrlError", "Origin", "Patch", "PluginError", "Policy", "Prepared", "Problem", "Profile", "Provider",
+    "FailurePattern", "Group", "Kind", "NrlError", "Origin", "Patch", "PluginError", "Policy", "Prepared", "Problem", "Profile", "Provider",
     "Reason", "Ref", "Resource", "Role", "RunInfo", "Scheduler", "Section", "Staged", "State", "Submitter", "Survey", "Target",
     "Traits", "User",
 ]  # fmt: skip
@@ -163,6 +163,23 @@ class Capacity:
     detail: str = ""
 
 
+@dataclass(frozen=True)
+class FailurePattern:
+    """A known failure: `match` is a regular expression (Python's), searched in one line at a time.
+
+    `where` is what is searched: the end of the driver's log, what is said of a pod that died (`OOMKilled`), or the run's own
+    end (KubeRay's reason and message, an exit code). `summary` is half a sentence, `hint` what helps. A `vague` one is told
+    only when nothing more specific matches. Bound what repeats (`[^\\n]{0,200}`): a log may hold anything.
+    """
+
+    id: str
+    match: str
+    summary: str
+    hint: str
+    where: Literal["log", "pod", "end"] = "log"
+    vague: bool = False
+
+
 class ClusterReader(Protocol):
     """The read-only view of a cluster that checks and reasons get. Both raise `ClusterError` when refused."""
 
@@ -277,8 +294,8 @@ class Role:
 class Context:
     """All that a provider may read. Frozen: a provider answers with data.
 
-    `base` is each role's rendered manifest before any provider patched it; `rendered` (policies only) all objects as they
-    would be sent.
+    `base` is each role's rendered manifest before any provider patched it; `rendered` (policies and checks only) all objects
+    as they would be sent.
     """
 
     config: Config

@@ -17,7 +17,7 @@ from .parser import did_you_mean
 from .plugin_scan import Candidate, blocked, external
 
 if TYPE_CHECKING:
-    from .api import Provider
+    from .api import FailurePattern, Provider
     from .hook_calls import Hooks
 
 #: The built-in plugins, by name; each is one file.
@@ -27,7 +27,7 @@ BUILTINS: Mapping[str, str] = {
         "profiles_builtin", "scheduler_default", "scheduler_kai", "scheduler_kueue", "dra_computedomain", "dra_roce",
         "section_placement", "section_networking", "section_workspace", "section_hf_cache", "section_checkpoints",
         "section_resources", "section_secrets", "code_image", "code_lustre", "code_upload", "submitter_rayjob",
-        "submitter_local", "policy_nemorl", "planned_names",
+        "submitter_local", "policy_nemorl", "planned_names", "failures_builtin",
     )
 }  # fmt: skip
 
@@ -192,6 +192,27 @@ class Manager:
                 raise PluginError(f'plugin "{owner.label}": {hook} answered {_show(item)}, not a Problem')
             found.append(item)
         return found
+
+    def failure_patterns(self) -> list[FailurePattern]:
+        """Known failures: those of plugins, then the built-in ones. Rubbish is a `PluginError` that names the plugin."""
+        import re
+
+        from .api import FailurePattern
+
+        own: list[FailurePattern] = []
+        builtin: list[FailurePattern] = []
+        for owner, item in self.hook.items("nrl_failure_patterns", {}):
+            if not isinstance(item, FailurePattern):
+                raise PluginError(
+                    f'plugin "{owner.label}": nrl_failure_patterns yielded {_show(item)}, not a FailurePattern'
+                )
+            try:
+                re.compile(item.match)
+            except (re.error, TypeError) as error:
+                raise PluginError(f'plugin "{owner.label}": failure pattern "{item.id}": match is no regular expression: '
+                                  f"{error}") from error  # fmt: skip
+            (builtin if owner.origin == "builtin" else own).append(item)
+        return own + builtin
 
     def observe(self, event: Mapping[str, Any]) -> None:
         """Tell every `nrl_event`. One that raises is told once, as a warning, and costs the run nothing."""

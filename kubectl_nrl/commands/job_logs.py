@@ -6,8 +6,8 @@ Following ends with the run's state and its exit code; the end of what can be re
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from ..errors import ClusterError, ExitCode, NrlError
 from ..rayjob_state import outcome
 from .connecting import ray_connector
 from .job import connect_to_run, not_found
+from .run_failure import of_rayjob
 from .run_launch import commands_for, say_left_alone
 from .run_panel import RunPanel
 from .run_result import LogFacts, RunResult
@@ -23,6 +24,7 @@ from .waiting import asked
 
 if TYPE_CHECKING:
     from ..runs import RunRecord
+    from ..triage import DeadPod
     from ..watch import DriverLog, LogEnd
 
 #: Seconds without an answer after which a head counts as gone.
@@ -115,7 +117,7 @@ class _Logs:
         end = self._read_once()
         if follow:
             self._session.output.plain(f"rayjob/{run.name}: {run.state}{f' ({run.reason})' if run.reason else ''}")
-        self._result(end)
+        self._result(end, tell=follow)
         return int(run.exit_code or 0) if follow else ExitCode.OK
 
     def _reader(self) -> DriverLog:
@@ -199,7 +201,7 @@ class _Logs:
             if not read.complete:
                 output.warn(f"the end of the driver's log may be missing here: {read.why}")
             self._run = type(run)(follow.rayjob)
-            self._result(read)
+            self._result(read, follow.deaths)
             return int(end.outcome.exit_code)
         except KeyboardInterrupt:
             panel.close(keep=True)
@@ -211,12 +213,17 @@ class _Logs:
             reader.stop()
             follow.close()
 
-    def _result(self, end: LogEnd | None) -> None:
-        """With -o json or yaml: the run as one object on stdout, the log having gone to stderr."""
+    def _result(self, end: LogEnd | None, deaths: Sequence[DeadPod] = (), *, tell: bool = True) -> None:
+        """What a failed run died of; with -o json or yaml the run as one object on stdout, the log having gone to stderr."""
         output, run = self._session.output, self._run
+        ended = outcome(run.status)
+        failure = None
+        if ended is not None and (tell or output.format != "text"):
+            failure = of_rayjob(self._session, ended, run.status, str(self._folder / "driver.log"), deaths)
+        if failure and tell:
+            output.plain(failure.text())
         if output.format == "text":
             return
-        ended = outcome(run.status)
         path = self._folder / "driver.log"
         log = None
         if path.exists():
@@ -224,7 +231,8 @@ class _Logs:
         commands = commands_for(self._session, run.namespace, run.id)
         code = int(ended.exit_code) if ended else 0
         message = ended.message if ended else ""
-        output.result(RunResult(run.id, run.rayjob, run.state, run.reason, message, code, commands, log, self._wandb))
+        made = RunResult(run.id, run.rayjob, run.state, run.reason, message, code, commands, log, self._wandb)
+        output.result(replace(made, failure=failure))
 
     def _on_wandb(self, url: str) -> None:
         self._wandb = url

@@ -6,6 +6,7 @@ The result is said before anything slow is waited for; Ctrl-C leaves the run alo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from ..errors import ClusterError, ExitCode
 from ..labels import WANDB
 from ..rayjob_state import FAILED, STOPPED, SUCCEEDED, Outcome, describe, parse_time, status_of
 from .connecting import RAY_API, ray_connector
+from .run_failure import of_rayjob
 from .run_launch import commands_for, say_left_alone
 from .run_panel import RunPanel
 from .run_result import Held, LogFacts, RunResult
@@ -123,9 +125,14 @@ class Attending:
             raise self._log.failure
         if not end.complete and (end.bytes or outcome.exit_code != ExitCode.CLUSTER):
             output.warn(f"the end of the driver's log may be missing here ({end.bytes} bytes were read): {end.why}")
+        failure = of_rayjob(
+            self._session, outcome, status_of(self._follow.rayjob), self._path if end.bytes else "", self._follow.deaths
+        )
+        if failure:
+            output.plain(failure.text())
         left = self._see_them_go(outcome)
         if output.format != "text":
-            output.result(self._result(outcome, end, left))
+            output.result(replace(self._result(outcome, end, left), failure=failure))
         return int(outcome.exit_code)
 
     def _see_them_go(self, outcome: Outcome) -> list[str]:

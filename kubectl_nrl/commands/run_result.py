@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..rayjob_state import duration, span, status_of
+
+if TYPE_CHECKING:
+    from ..triage import Failure
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,10 @@ class Held:
 
 @dataclass(frozen=True)
 class RunResult:
-    """The result of `run`. `state` is Ray's word for the end, else KubeRay's for where it is."""
+    """The result of `run`. `state` is Ray's word for the end, else KubeRay's for where it is.
+
+    `failure` is data only: as text it comes after the log's last line, which the result does not wait for.
+    """
 
     id: str
     rayjob: Mapping[str, Any]
@@ -50,6 +56,7 @@ class RunResult:
     wandb: str = ""
     held: Held | None = None
     not_gone: Sequence[str] = ()
+    failure: Failure | None = None
 
     schema = "run"
 
@@ -101,6 +108,7 @@ class RunResult:
             "wandb": self.wandb,
             "held": self.held.data() if self.held else None,
             "notGone": list(self.not_gone),
+            "failure": self.failure.data() if self.failure else None,
             "commands": dict(self.commands),
         }
 

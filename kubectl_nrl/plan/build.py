@@ -66,9 +66,10 @@ def preflight(config: Config, plan: Plan, options: Options, providers: Manager, 
     """What every provider of the Plan, and every `nrl_preflight` hook, has to say of the live cluster."""
     planner = _Planner(config, plan.run, plan.facts, options, providers, [])
     planner.plan()
+    seen = replace(planner.ctx, rendered=tuple(_frozen(planned.manifest) for planned in plan.objects))
     checks: list[Check] = []
     for _, _, provider in planner.active():
-        checks += call(providers, provider, "checks", planner.ctx, cluster)
+        checks += call(providers, provider, "checks", seen, cluster)
     checks += other_claim_checks(planner.ctx, cluster, {driver.claim_name for driver in planner.choices.dra})
     for answer in providers.hook.nrl_preflight(ctx=planner.ctx, cluster=cluster):
         checks += list(answer or ())

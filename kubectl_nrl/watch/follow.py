@@ -16,6 +16,7 @@ from ..api import Provider
 from ..errors import ClusterError
 from ..rayjob_state import Outcome, describe, message_of, outcome, span, status_of
 from ..reasons import Snapshot, Trouble, is_worker
+from ..triage import DeadPod
 from .driver_log import DriverLog, Source
 from .feeds import Feeds
 from .inquiry import Inquiry
@@ -146,6 +147,11 @@ class Follow:
     def pods(self) -> Mapping[str, Mapping[str, Any]]:
         """The present attempt's pods, by uid."""
         return self._wait.pods
+
+    @property
+    def deaths(self) -> Sequence[DeadPod]:
+        """The pods of the present attempt that died, oldest first, those that are gone by now too."""
+        return tuple(self._wait.deaths.values())
 
     def _take(self, wait: float) -> None:
         """Handle everything that has arrived, waiting up to `wait` seconds for the first."""

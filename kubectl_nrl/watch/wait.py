@@ -14,6 +14,7 @@ from ..labels import RAY_CLUSTER
 from ..reasons import Situation, Snapshot, Trouble, being_deleted, snapshot
 from ..reasons.gather import unready
 from ..reasons.server_clock import ServerClock
+from ..triage import DeadPod, death_of
 from .feeds import Feeds
 from .inquiry import Answer, Inquiry
 from .telling import Telling
@@ -46,6 +47,8 @@ class Wait:
         self._stop = threading.Event()
         self.ray_cluster = ""
         self.pods: dict[str, Mapping[str, Any]] = {}
+        #: Pods of the attempt that died, by name: what killed a run is often deleted before the run is over.
+        self.deaths: dict[str, DeadPod] = {}
         self._object: Mapping[str, Any] | None = None
         self._answer, self._faults_told = Answer(), set[str]()
         self._picture: Snapshot | None = None
@@ -66,6 +69,7 @@ class Wait:
         self._stop.set()
         self._stop = threading.Event()
         self.ray_cluster, self.pods, self._object, self._answer = name, {}, None, Answer()
+        self.deaths = {}
         self._feeds.watch(f"pods {name}", "v1", "Pod", self._stop, label_selector=f"{RAY_CLUSTER}={name}")
         self._feeds.watch(f"rayclusters {name}", "ray.io/v1", "RayCluster", self._stop, name=name)
         return True
@@ -91,11 +95,18 @@ class Wait:
             gone, uid = item.type == "DELETED", str(item.object["metadata"].get("uid"))
             if kind == "rayclusters":
                 self._object = None if gone else item.object
-            elif gone:
-                self.pods.pop(uid, None)
             else:
-                self.pods[uid] = item.object
+                self._on_pod(uid, item.object, gone)
             self.changed()
+
+    def _on_pod(self, uid: str, pod: Mapping[str, Any], gone: bool) -> None:
+        if gone:
+            self.pods.pop(uid, None)
+        else:
+            self.pods[uid] = pod
+        died = death_of(pod)
+        if died is not None:
+            self.deaths[died.name] = died
 
     def _on_answer(self, answer: Answer) -> None:
         if answer != self._answer:
