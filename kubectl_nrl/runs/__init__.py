@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from .find import find_run, my_runs
+from .leftovers import Leftover, leftovers
 from .record import RunRecord, held_gpus
+from .survey import Survey, survey
 
-__all__ = ["RunRecord", "find_run", "held_gpus", "my_runs"]
+__all__ = ["Leftover", "RunRecord", "Survey", "find_run", "held_gpus", "leftovers", "my_runs", "survey"]
