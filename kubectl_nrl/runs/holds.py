@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .record import held_gpus
+from ..labels import RAY_CLUSTER, labels_of
 
 
 @dataclass(frozen=True)
@@ -34,3 +34,23 @@ def held(pods: Iterable[Mapping[str, Any]], rayclusters: Iterable[Mapping[str, A
     names = tuple(sorted(str(pod["metadata"]["name"]) for pod in found))
     clusters = tuple((str(c["metadata"]["name"]), str(c["metadata"]["uid"])) for c in rayclusters)
     return Holds(names, sum(held_gpus(found).values()), clusters)
+
+
+def held_gpus(pods: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """GPUs that pods hold, by their RayCluster's name; a pod that has ended holds none."""
+    held: dict[str, int] = {}
+    for pod in pods:
+        cluster = labels_of(pod).get(RAY_CLUSTER)
+        if cluster and (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
+            held[cluster] = held.get(cluster, 0) + _gpus(pod)
+    return held
+
+
+def _gpus(pod: Mapping[str, Any]) -> int:
+    """As KubeRay counts them: each resource whose name ends in `gpu`, by limit (ray-operator common/pod.go)."""
+    total = 0
+    for container in (pod.get("spec") or {}).get("containers") or ():
+        for name, value in ((container.get("resources") or {}).get("limits") or {}).items():
+            if name.endswith("gpu") and str(value).isdecimal():
+                total += int(value)
+    return total

@@ -63,7 +63,7 @@ class Graph:
 
         Source of the latter: the NVIDIA DRA driver's ComputeDomainChannelConfig.domainID. None for a foreign claim.
         """
-        if labels_of(claim).get(RUN):
+        if labels_of(claim).get(MANAGED) == "true":
             return claim
         domains = {str(c["metadata"]["uid"]): c for c in self.seen.children if c["kind"] == "ComputeDomain"}
         for entry in ((claim.get("spec") or {}).get("devices") or {}).get("config") or ():
