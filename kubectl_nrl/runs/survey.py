@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from ..child_kinds import DRA_GROUP, child_kinds, newest
 from ..errors import ClusterError
 from ..labels import MANAGED, RAY_CLUSTER
 
 RAY_API = "ray.io/v1"
-DRA_GROUP, DOMAIN_GROUP = "resource.k8s.io", "resource.nvidia.com"
-
 Objects = tuple[Mapping[str, Any], ...]
 
 
@@ -59,24 +58,10 @@ def survey(cluster: Any, namespace: str, *, all_namespaces: bool, clock: Callabl
 
     # Children before their possible owners: one that is made between two lists is then young, never an orphan.
     managed = f"{MANAGED}=true"
-    children = [obj for api, kind in _child_kinds(cluster.served()) for obj in items(api, kind, managed)]
-    dra = _version(cluster.served(), DRA_GROUP)
-    claims = items(f"{DRA_GROUP}/{dra}", "ResourceClaim") if dra else ()
+    children = [obj for kind, api in child_kinds(cluster.served()).items() for obj in items(api, kind, managed)]
+    dra = newest(cluster.served(), DRA_GROUP)
+    claims = items(dra, "ResourceClaim") if dra else ()
     pods = items("v1", "Pod", RAY_CLUSTER)
     rayclusters = items(RAY_API, "RayCluster")
     rayjobs = items(RAY_API, "RayJob")
     return Survey(now, rayjobs, rayclusters, pods, claims, tuple(children), tuple(unseen.values()), frozenset(unseen))
-
-
-def _child_kinds(served: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
-    """(apiVersion, kind) of what a run is given beside its workload."""
-    kinds = [("v1", "ConfigMap"), ("v1", "Service"), ("apps/v1", "Deployment")]
-    for group, kind in ((DRA_GROUP, "ResourceClaimTemplate"), (DOMAIN_GROUP, "ComputeDomain")):
-        version = _version(served, group)
-        if version:
-            kinds.append((f"{group}/{version}", kind))
-    return kinds
-
-
-def _version(served: Mapping[str, Sequence[str]], group: str) -> str:
-    return next(iter(served.get(group, ())), "")
