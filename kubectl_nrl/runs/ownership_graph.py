@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..child_kinds import WORKERS_ONLY
 from ..labels import CLUSTER, MANAGED, RAY_CLUSTER, RAY_NODE_TYPE, RUN, labels_of
 from ..rayjob_state import outcome, status_of
 from .holds import NOTHING, Holds, held
@@ -74,24 +75,31 @@ class Graph:
 
     def orphaned(self, child: Obj, going: Collection[str]) -> str:
         """Why nobody needs a child any more; empty when somebody may. `going`: uids of RayJobs that are litter."""
-        if self.has_owner(child):
-            return ""
         if refs := child["metadata"].get("ownerReferences"):
-            return f"its owner {refs[0].get('kind', '').lower()}/{refs[0].get('name')} is gone"
-        run = labels_of(child).get(RUN)
-        return self._without_run(child, run, going) if run else self._without_cluster(child)
+            alive = [ref for ref in refs if self._may_live(ref)]
+            if not alive:
+                return f"its owner {refs[0].get('kind', '').lower()}/{refs[0].get('name')} is gone"
+            runs = [self._rayjob(str(ref.get("uid"))) for ref in alive]
+        elif run := labels_of(child).get(RUN):
+            # A run that was killed before it could own its children: they are its own all the same.
+            runs = [job for job in self._beside(self.seen.rayjobs, child) if labels_of(job).get(RUN) == run]
+            if not runs:
+                return "no run owns it: whoever began to create it was killed"
+        else:
+            return self._without_cluster(child)
+        needed = any(job is None or self._needs(job, str(child["kind"]), going) for job in runs)
+        return "" if needed else "its run is over"
 
-    def _without_run(self, child: Obj, run: str, going: Collection[str]) -> str:
-        """A run that was killed before it could own its children: they are its until it is over and holds nothing."""
-        runs = [job for job in self._beside(self.seen.rayjobs, child) if labels_of(job).get(RUN) == run]
-        if not runs:
-            return "no run owns it: whoever began to create it was killed"
-        if any(self._needs_children(job) for job in runs if job["metadata"]["uid"] not in going):
-            return ""
-        return "its run is over, and does not own it"
+    def _rayjob(self, uid: str) -> Obj | None:
+        return next((job for job in self.seen.rayjobs if job["metadata"]["uid"] == uid), None)
 
-    def _needs_children(self, rayjob: Obj) -> bool:
-        return outcome(status_of(rayjob)) is None or self.held_by_run(rayjob) != NOTHING
+    def _needs(self, rayjob: Obj, kind: str, going: Collection[str]) -> bool:
+        """Whether a run still uses such a child: some kinds serve its workers alone, the others as long as a pod is there."""
+        if rayjob["metadata"]["uid"] in going:
+            return False
+        if outcome(status_of(rayjob)) is None or "Pod" in self.seen.blind:
+            return True
+        return bool(self.workers_of(rayjob).pods) if kind in WORKERS_ONLY else self.held_by_run(rayjob) != NOTHING
 
     def _without_cluster(self, child: Obj) -> str:
         name = labels_of(child).get(CLUSTER)
