@@ -35,6 +35,7 @@ class Slaughter:
 
     cli: CommandLine
     go: Path
+    more: str = ""
     killed: list[str] = field(default_factory=list)
     steps: list[str] = field(default_factory=list)
 
@@ -58,16 +59,21 @@ class Slaughter:
         except AssertionError:
             raise AssertionError(f"left: {self.objects(kinds)} of {self.states()}") from None
 
-    def at(self, step: int) -> bool:
-        """Run, and kill it when the API server has carried out that step; False when it did not come to so many."""
-        run, running = f"killed-{step}", list[Running]()
+    def at(self, step: int, *, arrives: bool = True) -> bool:
+        """Run, and kill it when the API server has carried out that step; False when it did not come to so many.
+
+        Where the step does not arrive it is killed just before, with what it has done elsewhere than on the API server.
+        """
+        run, running = f"killed-{step}" + ("" if arrives else "-before"), list[Running]()
 
         def kill(now: int) -> None:
             if now == step:
                 os.kill(running[0].process.pid, signal.SIGKILL)
+                if not arrives:
+                    raise ConnectionResetError("who sent this is dead")
 
-        with SteppingProxy(self.cli.cluster.kubeconfig, after=kill) as proxy:
-            line = f"run recipe.yaml --infra infra.yaml --ttl 0 --run-id {run}"
+        with SteppingProxy(self.cli.cluster.kubeconfig, **{"after" if arrives else "before": kill}) as proxy:
+            line = f"run recipe.yaml --infra infra.yaml --ttl 0 --run-id {run} {self.more}"
             running.append(self.cli.start(line, KUBECONFIG=str(proxy.kubeconfig)))
             process = running[0].process
             wait_until(
@@ -150,3 +156,40 @@ def test_a_run_with_claims_killed_at_every_step_leaves_nothing_that_clean_does_n
     slaughter.gone(KINDS)
     assert set(slaughter.rayjobs()) == set(made)
     assert slaughter.clean(monkeypatch) == []
+
+
+def test_an_upload_killed_at_every_step_is_submitted_or_gives_its_pods_back(slaughter: Slaughter) -> None:
+    """A run whose code has not come waits for it, holding its pods: another laptop goes on, or the deadline ends it."""
+    cli = slaughter.cli
+    data = files("sh train.sh", image="fake/ray:1", codeSource="upload", preRunningDeadlineSeconds=30)
+    data["infra.yaml"]["launch"].pop("codePath")
+    for name, content in data.items():
+        (cli.directory / name).write_text(yaml.safe_dump(content))
+    code = cli.directory / "code"
+    code.mkdir()
+    (code / "train.sh").write_text(f"echo waiting for go; while [ ! -e {slaughter.go} ]; do sleep 0.2; done; echo went")
+    slaughter.more = "--repo-root code"
+    slaughter.everywhere()
+    told = next(n for n, step in enumerate(slaughter.steps, 1) if step.startswith("PATCH"))
+    assert slaughter.at(told, arrives=False), slaughter.steps
+
+    # Ray has the job by now, and KubeRay was never told.
+    resumed = cli.start(f"job resume killed-{told}-before --repo-root code", **cli.elsewhere())
+    resumed.until(lambda: "waiting for go" in resumed.out, "the log")
+    assert f"Ray has job killed-{told}-before already" in resumed.err
+    submitted = {f"killed-{n}" for n in range(told, len(slaughter.killed) + 1)} | {f"killed-{told}-before"}
+    assert {run for run, job in slaughter.rayjobs().items() if job["spec"].get("jobId")} >= submitted & set(
+        slaughter.killed
+    )
+
+    slaughter.go.touch()
+    assert resumed.end() == 0, resumed
+    assert resumed.out == "waiting for go\nwent\n"
+
+    def ends() -> dict[str, str]:
+        statuses = {run: job.get("status") or {} for run, job in slaughter.rayjobs().items()}
+        return {run: str(status.get("jobStatus") or status.get("reason")) for run, status in statuses.items()}
+
+    wait_until(lambda: set(ends().values()) == {"SUCCEEDED", "PreRunningDeadlineExceeded"}, f"the ends: {ends()}", 180)
+    assert {run for run, end in ends().items() if end == "SUCCEEDED"} == submitted & set(slaughter.killed)
+    slaughter.gone("pods,rayclusters")
