@@ -6,23 +6,29 @@ step fails: exactly what this call made.
 
 from __future__ import annotations
 
+from .children import take_children, wait_for_claims
 from .create import Created, up
 from .dry_run import DryRun, Refusal, dry_run, pod_templates
 from .existing import make_way, name_holder
 from .permissions import permission_checks
 from .release import Released, delete_run, release
+from .teardown import Holder, holders
 
 __all__ = [
     "Created",
     "DryRun",
+    "Holder",
     "Refusal",
     "Released",
     "delete_run",
     "dry_run",
+    "holders",
     "make_way",
     "name_holder",
     "permission_checks",
     "pod_templates",
     "release",
+    "take_children",
     "up",
+    "wait_for_claims",
 ]

@@ -1,6 +1,8 @@
-"""Asks the API server whether the user may do a thing, before it is tried in the middle of something."""
+"""Reviews that the API server answers every user: whether they may do a thing, and, beside who they are, what time it is."""
 
 from __future__ import annotations
+
+from datetime import datetime
 
 from ..errors import ClusterError
 from .client import Client
@@ -26,3 +28,21 @@ def allowed(client: Client, verb: str, what: str, namespace: str | None, name: s
         raise
     status = answer.get("status") or {}
     return None if status.get("evaluationError") and not status.get("allowed") else bool(status.get("allowed"))
+
+
+def server_time(client: Client) -> datetime | None:
+    """The time at which the API server answered, from a SelfSubjectReview's creationTimestamp; None when it gives none.
+
+    Ages are judged by it, since a laptop's clock may be wrong.
+    """
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+    try:
+        answer = client.json("POST", path, None, review, doing="ask who you are")
+        return datetime.fromisoformat(str(answer["metadata"]["creationTimestamp"]).replace("Z", "+00:00"))
+    except ClusterError as error:
+        if error.status in (403, 404):
+            return None
+        raise
+    except (KeyError, TypeError, ValueError):
+        return None

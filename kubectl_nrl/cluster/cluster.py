@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Literal
 
 from . import errors
 from . import kubeconfig as kubeconfigs
-from .access_review import allowed
+from .access_review import allowed, server_time
 from .client import Client
 from .discovery import Discovery, Resource
 from .forward import Forward
@@ -165,12 +166,15 @@ class Cluster:
         *,
         propagation: Literal["Background", "Foreground", "Orphan"] = "Background",
         uid: str | None = None,
+        version: str | None = None,
     ) -> bool:
-        """Delete it; False when it was not there. With `uid`, another object of that name is left alone (and False)."""
+        """Delete it; False when it was not there. With `uid`, another object of that name is left alone (and False);
+        with `version`, one that changed since that resourceVersion has status 409."""
         resource, namespace = self._resource(api_version, kind, namespace)
         body: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": propagation}
-        if uid:
-            body["preconditions"] = {"uid": uid}
+        if uid or version:
+            conditions = {"uid": uid, "resourceVersion": version}
+            body["preconditions"] = {key: value for key, value in conditions.items() if value}
         doing = errors.describe("delete", resource.title, name, namespace)
         code, data = self.client.send("DELETE", resource.path(namespace, name), None, body, doing=doing)
         if code == 404 and errors.absent(data, name):
@@ -243,6 +247,10 @@ class Cluster:
     ) -> bool | None:
         """Whether the user may; None when the cluster does not say."""
         return allowed(self.client, verb, f"{group}/{resource}/{subresource}", namespace, name)
+
+    def time(self) -> datetime | None:
+        """The API server's clock, to the second; None when it does not tell."""
+        return server_time(self.client)
 
     def served(self) -> Mapping[str, tuple[str, ...]]:
         """Group -> served versions; the core group is `""`."""

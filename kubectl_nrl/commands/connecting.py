@@ -57,11 +57,16 @@ def paste(session: Session, namespace: str, *words: str) -> str:
     return shlex.join(["kubectl", "nrl", *words, *flags])
 
 
+def can_ask() -> bool:
+    """Whether a person is there to answer a question."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
 def agree(session: Session, question: str, *, yes: bool, flag: str = "--yes") -> None:
     """Return when the person agrees: by the flag, or by an answer on a terminal. Raises `UsageError` otherwise."""
     if yes:
         return
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not can_ask():
         raise UsageError(question.rstrip("?").split(";")[0], f"{flag} answers yes where there is no terminal to ask on")
     session.output.plain(f"{question} [y/N]")
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):

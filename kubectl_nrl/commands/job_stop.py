@@ -167,11 +167,14 @@ def _keep_log(session: Session, cluster: Any, run: RunRecord) -> LogFacts | None
 
 
 def _release(session: Session, cluster: Any, run: RunRecord, stopped: bool, log: LogFacts | None) -> ExitCode:
-    from ..apply import release
+    from ..apply import holders, release, take_children
 
     released = release(cluster, run.rayjob, within=GONE)
+    if not released.left:
+        take_children(cluster, run.rayjob, session.output.warn)
     session.manager.observe({"event": "torn-down", "run": run.id, "rayjob": run.name, "namespace": run.namespace})
     session.output.result(StopResult(run, stopped, False, released.ray_cluster, released.left, log))
-    if released.left:
-        session.output.warn(f"pods still there after {GONE:.0f} s: {', '.join(released.left)}")
+    for holder in holders(cluster, run.namespace, run.ray_cluster, released.pods):
+        session.output.warn(f"after {GONE:.0f} s {holder.words}")
+        session.output.hint(holder.look)
     return ExitCode.OK

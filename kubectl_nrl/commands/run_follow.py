@@ -65,6 +65,9 @@ class Attending:
         self._created = rayjob
         self._wandb = ""
         self._outcome: Outcome | None = None
+        #: The run's pods (uids) at its end, and whether their claims are to be waited for.
+        self._pods: frozenset[str] = frozenset()
+        self._claims = _claims(plan)
         meta = rayjob["metadata"]
         kept = plan.lifetime.head_kept or plan.lifetime.form == "keep" or bool(plan.lifetime.workers_after)
         self._rest = REST_KEPT if kept else REST_GOING
@@ -114,6 +117,7 @@ class Attending:
     def _finish(self, outcome: Outcome) -> int:
         output, self._outcome = self._session.output, outcome
         self._panel.close()
+        self._pods = frozenset(self._follow.pods)
         self._log.finish(self._rest)
         self._event({"event": "final", "state": outcome.state, "reason": outcome.reason})
         end = self._log.join(RESULT_WITHIN)
@@ -136,7 +140,9 @@ class Attending:
         return int(outcome.exit_code)
 
     def _see_them_go(self, outcome: Outcome) -> list[str]:
-        """Wait for what the end takes away, releasing a stopped run, which no rule matches; the pods that stay."""
+        """Wait for what the end takes away, releasing a stopped run, which no rule matches; what stays (pods, claims)."""
+        from ..apply import holders, take_children, wait_for_claims
+
         lifetime, output = self._plan.lifetime, self._session.output
         stays = lifetime.form == "keep" or lifetime.workers_after or self._nothing_ends_it(outcome)
         if stays or not self._follow.ray_cluster:
@@ -145,15 +151,17 @@ class Attending:
         if outcome.state == STOPPED and lifetime.form == "rules":
             self._release()
         left = self._follow.until_gone(WORKERS, head_too=whole)
-        for pod in left:
-            meta = pod["metadata"]
-            how = "being deleted" if meta.get("deletionTimestamp") else "not being deleted"
-            held = ", ".join(meta.get("finalizers") or ()) or "its containers have not ended"
-            output.warn(f"pod {meta['name']} is still there after {WORKERS:.0f} s ({how}; {held})")
+        if not left and self._claims:
+            left = wait_for_claims(self._cluster, self._plan.namespace, self._pods, WORKERS)
+        for holder in holders(self._cluster, self._plan.namespace, self._follow.ray_cluster, left):
+            output.warn(f"after {WORKERS:.0f} s {holder.words}")
+            output.hint(holder.look)
         if not left:
             output.progress("all pods are gone" if whole else "the workers are gone")
+            if len(self._plan.objects) > 1:
+                take_children(self._cluster, self._follow.rayjob, output.warn)
             self._event({"event": "torn-down"})
-        return [str(pod["metadata"]["name"]) for pod in left]
+        return [str(thing["metadata"]["name"]) for thing in left]
 
     def _nothing_ends_it(self, outcome: Outcome) -> bool:
         """An end that neither KubeRay's rules nor this call act on: what may still run is never deleted on a guess."""
@@ -234,3 +242,10 @@ class Attending:
             self._cluster.patch(RAY_API, "RayJob", meta["name"], meta["namespace"], body)
         except ClusterError as error:
             self._session.output.debug(f"wandb page not recorded: {error.message}")
+
+
+def _claims(plan: Plan) -> bool:
+    """Whether the workers claim devices, which Kubernetes gives back a moment after their pods."""
+    cluster = plan.workload().manifest.get("spec", {}).get("rayClusterSpec") or {}
+    specs = ((group.get("template") or {}).get("spec") or {} for group in cluster.get("workerGroupSpecs") or ())
+    return any(spec.get("resourceClaims") for spec in specs)

@@ -43,7 +43,9 @@ VERBS: Mapping[str, Verb] = {
         Verb("logs", "what a run or cluster of this machine said", "kubectl_nrl.commands.logs"),
         Verb("status", "what runs on this machine", "kubectl_nrl.commands.status"),
         Verb("cluster", "long-lived Ray clusters on this machine", "kubectl_nrl.commands.cluster"),
-        Verb("clean", "remove what killed runs left on this machine", "kubectl_nrl.commands.clean"),
+        Verb(
+            "clean", "remove what my runs left behind, on a cluster and on this machine", "kubectl_nrl.commands.clean"
+        ),
         Verb("runs", "my runs in this namespace and on this machine, running and past", "kubectl_nrl.commands.runs"),
         Verb("plugins", "what is loaded, from where, what it provides, what is broken", "kubectl_nrl.commands.plugins"),
         Verb("doctor", "what this machine needs for a run, and what is wrong with it", "kubectl_nrl.commands.doctor"),

@@ -122,6 +122,10 @@ def resources(found: list[Resource], ctx: Context) -> Iterator[PlannedObject]:
         meta["namespace"] = ctx.namespace
         meta["labels"] = {**(meta.get("labels") or {}), **object_labels(ctx)}
         meta["annotations"] = {**(meta.get("annotations") or {}), labels.RAW_USER: ctx.run.user.raw}
+        if manifest.get("kind") == "ResourceClaimTemplate":
+            # What Kubernetes makes of it bears the pod's name and nothing of the run, and may outlive the pod.
+            made = manifest.setdefault("spec", {}).setdefault("metadata", {})
+            made["labels"] = {**(made.get("labels") or {}), **object_labels(ctx)}
         yield PlannedObject(
             manifest, resource.wave, resource.role, child=resource.wave < WORKLOAD_WAVE, await_refs=resource.await_refs
         )

@@ -267,7 +267,12 @@ class _Planner:
             else 0
         )
         life, notes = lifetime.decide(
-            self.options, self.facts, self.choices.scheduler, self.choices.kind, head_gpus=gpus
+            self.options,
+            self.facts,
+            self.choices.scheduler,
+            self.choices.kind,
+            head_gpus=gpus,
+            deployments=bool(self.drafts.deployments),
         )
         self.problems += notes
         if training:

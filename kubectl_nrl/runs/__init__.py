@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from .find import find_run, my_runs
-from .record import RunRecord, held_gpus
+from .holds import held_gpus
+from .leftovers import Leftover, leftovers
+from .record import RunRecord
+from .survey import Survey, survey
 
-__all__ = ["RunRecord", "find_run", "held_gpus", "my_runs"]
+__all__ = ["Leftover", "RunRecord", "Survey", "find_run", "held_gpus", "leftovers", "my_runs", "survey"]

@@ -11,8 +11,9 @@ from typing import Any
 
 from ..api import User
 from ..errors import ClusterError, UsageError
-from ..labels import MANAGED, OWNER, RAY_CLUSTER, RUN, ownership
-from .record import RunRecord, held_gpus
+from ..labels import MANAGED, OWNER, RAY_CLUSTER, RUN, labels_of, ownership
+from .holds import NOTHING, Holds, held
+from .record import RunRecord
 
 RAY_API = "ray.io/v1"
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
@@ -50,29 +51,29 @@ def my_runs(cluster: Any, namespace: str, user: User, *, all_namespaces: bool, a
     """Runs that this tool made, newest first, with the GPUs they hold."""
     selector = f"{MANAGED}=true" + ("" if all_users else f",{OWNER}={user.name}")
     jobs = cluster.list(RAY_API, "RayJob", namespace, label_selector=selector, all_namespaces=all_namespaces)
-    held = _held(cluster, namespace, all_namespaces) if jobs else {}
+    by_cluster = _held(cluster, namespace, all_namespaces) if jobs else {}
     runs = []
     for job in jobs:
         if not all_users and not ownership(job, user).mine:
             continue
         record = RunRecord(job)
-        gpus = None if held is None else held.get((record.namespace, record.ray_cluster), 0)
-        runs.append(RunRecord(job, gpus))
+        holds = None if by_cluster is None else by_cluster.get((record.namespace, record.ray_cluster), NOTHING)
+        runs.append(RunRecord(job, holds))
     return sorted(runs, key=lambda run: (run.rayjob["metadata"].get("creationTimestamp") or "", run.name), reverse=True)
 
 
-def _held(cluster: Any, namespace: str, all_namespaces: bool) -> dict[tuple[str, str], int] | None:
-    """GPUs by (namespace, RayCluster); None when pods may not be seen."""
+def _held(cluster: Any, namespace: str, all_namespaces: bool) -> dict[tuple[str, str], Holds] | None:
+    """What pods hold, by (namespace, RayCluster); None when pods may not be seen."""
     try:
         pods = cluster.list("v1", "Pod", namespace, label_selector=RAY_CLUSTER, all_namespaces=all_namespaces)
     except ClusterError as error:
         if error.status == 403:
             return None
         raise
-    by_namespace: dict[str, list[Any]] = {}
+    by_cluster: dict[tuple[str, str], list[Any]] = {}
     for pod in pods:
-        by_namespace.setdefault(pod["metadata"]["namespace"], []).append(pod)
-    return {(ns, name): gpus for ns, found in by_namespace.items() for name, gpus in held_gpus(found).items()}
+        by_cluster.setdefault((pod["metadata"]["namespace"], labels_of(pod)[RAY_CLUSTER]), []).append(pod)
+    return {key: held(found) for key, found in by_cluster.items()}
 
 
 def _by_name(cluster: Any, namespace: str, name: str) -> RunRecord | None:

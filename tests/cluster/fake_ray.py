@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import re
 import shutil
@@ -38,7 +39,7 @@ class FakeRay:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._jobs: dict[str, Job] = {}
+        self._jobs: list[Job] = []  # in the order of their submission
         self._packages: dict[tuple[str, str], bytes] = {}  # by head and name
         self._running: set[asyncio.Task[None]] = set()
 
@@ -51,13 +52,13 @@ class FakeRay:
         if path == "/api/jobs/" and method == "POST":
             return self._submit(json.loads(body), head)
         if path == "/api/jobs/":
-            return _json(200, [job.details() for job in self._jobs.values()])
+            return _json(200, [job.details() for job in self._jobs])
         if path.startswith("/api/packages/gcs/"):
             return self._package(method, path.rpartition("/")[2], body, head)
         found = re.fullmatch(r"/api/jobs/([^/]+)(/logs|/stop)?", path)
         if not found:
             return _text(404, f"no route {path}")
-        job = self._jobs.get(unquote(found[1]))
+        job = self._find(unquote(found[1]), head)
         if job is None:
             return _text(404, f"Job {unquote(found[1])} does not exist")
         if job.head == FORWARDED:
@@ -66,7 +67,7 @@ class FakeRay:
 
     async def agent(self, method: str, path: str, byte_range: str) -> Answer:
         """Answer one request for a log file, with byte ranges as aiohttp serves them."""
-        for job in self._jobs.values():
+        for job in reversed(self._jobs):
             if path == f"/logs/{job.log.name}" and job.log.exists():
                 return _file(job.log.read_bytes(), byte_range)
         return _text(404, "not found")
@@ -76,16 +77,24 @@ class FakeRay:
         present = present | {FORWARDED}
         for held in [held for held in self._packages if held[0] not in present]:
             del self._packages[held]
-        for job in list(self._jobs.values()):
+        for job in list(self._jobs):
             if job.head not in present:
                 job.kill()
                 job.log.unlink(missing_ok=True)
-                shutil.rmtree(self._directory / job.submission_id, ignore_errors=True)
-                del self._jobs[job.submission_id]
+                shutil.rmtree(job.work, ignore_errors=True)
+                with contextlib.suppress(OSError):  # another of the head's jobs is still to go
+                    job.directory.rmdir()
+                self._jobs.remove(job)
 
     def heads(self) -> set[str]:
         """Return the addresses of heads that hold jobs or packages."""
-        return {job.head for job in self._jobs.values()} | {head for head, _ in self._packages}
+        return {job.head for job in self._jobs} | {head for head, _ in self._packages}
+
+    def _find(self, name: str, head: str) -> Job | None:
+        """A head's job of that id: KubeRay gives the same to each attempt of a RayJob. By a forward, the newest."""
+        named = [job for job in self._jobs if job.submission_id == name]
+        here = [job for job in named if head in (job.head, FORWARDED) or job.head == FORWARDED]
+        return here[-1] if here else None
 
     def _package(self, method: str, name: str, body: bytes, head: str) -> Answer:
         if method == "PUT":
@@ -99,12 +108,12 @@ class FakeRay:
 
     def _submit(self, request: dict[str, Any], head: str) -> Answer:
         name = request.get("submission_id") or request.get("job_id") or f"raysubmit_{uuid.uuid4().hex[:16]}"
-        if name in self._jobs:
+        if any(job.submission_id == name and job.head in (head, FORWARDED) for job in self._jobs):
             return _text(500, f"Job with submission_id {name} already exists. Please use a different submission_id.")
         job = Job(
             name,
             request["entrypoint"],
-            self._directory,
+            self._directory / head,
             request.get("metadata") or {},
             request.get("runtime_env") or {},
             head,
@@ -112,7 +121,7 @@ class FakeRay:
         working_dir = job.runtime_env.get("working_dir")
         if working_dir:
             job.package = self._packages.get((head, working_dir.removeprefix("gcs://")), b"")
-        self._jobs[name] = job
+        self._jobs.append(job)
         task = asyncio.get_running_loop().create_task(job.run())
         self._running.add(task)
         task.add_done_callback(self._running.discard)
@@ -127,7 +136,7 @@ class FakeRay:
         if method == "DELETE":
             if job.end_time is None:
                 return _text(500, f"Attempted to delete job {job.submission_id}, but it is in a non-terminal state.")
-            del self._jobs[job.submission_id]
+            self._jobs.remove(job)
             return _json(200, {"deleted": True})
         return _json(200, job.details())
 

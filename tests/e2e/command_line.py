@@ -66,6 +66,8 @@ class CommandLine:
             "HOME": str(directory),
             "KUBECONFIG": str(cluster.kubeconfig),
             "KUBECTL_NRL_USER": "e2e",
+            # The program that these tests were started with, wherever it is imported from.
+            **{name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ},
         }
         self._started = 0
 

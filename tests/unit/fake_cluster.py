@@ -14,6 +14,7 @@ import re
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from kubectl_nrl.cluster.watch import WatchEvent
@@ -42,8 +43,12 @@ class FakeCluster:
     after: dict[tuple[str, str], Any] = field(default_factory=dict)
     calls: list[tuple[str, str, str]] = field(default_factory=list)
     denied: set[tuple[str, str]] = field(default_factory=set)
+    #: Groups that are served beside Kubernetes' own and KubeRay's, and the server's clock.
+    more_served: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    now: datetime | None = None
     _watchers: list[tuple[str, str, str, str | None, queue.Queue[WatchEvent]]] = field(default_factory=list)
     _uid: int = 0
+    _version: int = 0
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def _note(self, verb: str, kind: str, name: str) -> None:
@@ -79,6 +84,8 @@ class FakeCluster:
             if "uid" not in meta:
                 self._uid += 1
                 meta["uid"] = known["metadata"]["uid"] if known else f"uid-{self._uid}"
+            self._version += 1
+            meta["resourceVersion"] = str(self._version)
             meta.setdefault("creationTimestamp", "2026-11-30T12:00:00Z")
             self.objects[key] = obj
             self._emit("MODIFIED" if known else "ADDED", obj)
@@ -151,11 +158,14 @@ class FakeCluster:
         *,
         propagation: str = "Background",
         uid: str | None = None,
+        version: str | None = None,
     ) -> bool:
         self._note("delete", kind, name)
         found = self.objects.get((kind, namespace, name))
         if found is None:
             return False
+        if version is not None and found["metadata"].get("resourceVersion") != version:
+            raise ClusterError("the ResourceVersion in the precondition does not match", status=409, reason="Conflict")
         if uid is not None and found["metadata"]["uid"] != uid:
             raise ClusterError("the UID in the precondition does not match", status=409, reason="Conflict")
         self.remove(kind, name)
@@ -178,6 +188,12 @@ class FakeCluster:
                 yield events.get(timeout=0.02)
             except queue.Empty:
                 continue
+
+    def served(self) -> dict[str, tuple[str, ...]]:
+        return {"": ("v1",), "ray.io": ("v1",), **self.more_served}
+
+    def time(self) -> datetime | None:
+        return self.now
 
     def can_i(self, verb: str, group: str, resource: str, namespace: str, *, subresource: str = "") -> bool | None:
         self.calls.append(("can-i", f"{resource}/{subresource}".rstrip("/"), verb))
