@@ -51,6 +51,7 @@ def connect(cluster: KubernetesReader, raycluster: Mapping[str, Any]) -> RayJobs
             log_dir=f"{str(params.get('temp-dir') or '/tmp/ray').rstrip('/')}/session_latest/logs",
             where=f'RayCluster "{name}"',
             pod=pod_name,
+            life=_life(pod, container),
         )
     )
 
@@ -74,6 +75,13 @@ def head_pod(cluster: KubernetesReader, raycluster: Mapping[str, Any]) -> Mappin
             reason="NoHead",
         )
     return max(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp") or ""))
+
+
+def _life(pod: Mapping[str, Any], container: str) -> str:
+    """The pod and how often its Ray container was started again: Ray keeps jobs and logs in neither case."""
+    statuses = (pod.get("status") or {}).get("containerStatuses") or []
+    restarts = next((s.get("restartCount") for s in statuses if s.get("name") == container), None) or 0
+    return f"{pod['metadata'].get('uid', '')}/{restarts}"
 
 
 def token_of(cluster: KubernetesReader, raycluster: Mapping[str, Any]) -> str | None:

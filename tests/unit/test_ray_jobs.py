@@ -98,7 +98,7 @@ def test_a_log_that_became_shorter_is_another_log() -> None:
         Head(Stub(never), Stub(agent_with({"job-driver-a.log": b"abc"}))),
         Head(Stub(api_log("abc"))),
     ):
-        with pytest.raises(ClusterError, match="the head was replaced") as caught:
+        with pytest.raises(ClusterError, match="it has 3 bytes now") as caught:
             RayJobs(head).log_chunk("a", 4)
         assert caught.value.reason == "LogReplaced"
         assert RayJobs(head).log_chunk("a", 3) == b""
@@ -134,8 +134,8 @@ def test_without_the_agent_by_exec_and_without_exec_by_the_jobs_api() -> None:
 
 
 def test_a_log_that_is_not_on_the_head_is_found_by_the_jobs_api() -> None:
-    head = Head(Stub(api_log("elsewhere")), Stub(agent_with({})), lambda command: (44, b"", b""))
-    assert RayJobs(head).log_chunk("a", 0) == b"elsewhere"
+    for agent, run in ((Stub(agent_with({})), never), (None, lambda command: (44, b"", b""))):
+        assert RayJobs(Head(Stub(api_log("elsewhere")), agent, run)).log_chunk("a", 0) == b"elsewhere"
 
 
 def test_a_stream_that_breaks_is_not_a_reason_to_look_elsewhere() -> None:
