@@ -199,6 +199,8 @@ class DriverLog:
             return self._trouble(error)
         self._troubled_since, self._told_trouble, self._tries = None, False, 0
         if data:
+            if self._lost and not start:
+                self._say("driver log: the driver was started again; this is its new log")
             self._keeping.keep(data, start, self._life)
             self._show(data)
             if self._finishing_until is not None:

@@ -11,7 +11,10 @@ from .errors import ClusterError
 from .fault_proxy import FaultProxy
 from .state import DEPTHS, state_for
 
-USAGE = "cut | cut-after BYTES [PATH] | refuse [SECONDS] | allow | freeze | answer STATUS [METHOD [PATH]] | latency SECONDS [PATH] | clear | seen"
+USAGE = (
+    "cut | cut-after BYTES [PATH] | refuse [SECONDS] | freeze | allow | answer STATUS [METHOD [PATH]] | "
+    "latency SECONDS [PATH] | clear | seen"
+)
 
 
 def main(argv: list[str] | None = None) -> int:

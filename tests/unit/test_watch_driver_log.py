@@ -212,7 +212,8 @@ def test_a_job_that_runs_again_on_a_new_head_is_shown_from_its_start(tmp_path: P
     second.until(8 + len(again))
     assert second.finish()
     assert second.got == b"one\ntwo\n" + again.encode()
-    assert [line for line in second.said if "head was replaced" in line] == second.said != []
+    assert ["head was replaced" in second.said[0], "started again" in second.said[1]] == [True, True]
+    assert len(second.said) == 2
     assert (tmp_path / "id-1" / "driver.log").read_bytes() == again.encode()
     assert (tmp_path / "id-1" / "driver.log.1").read_bytes() == b"one\ntwo\n"
 
