@@ -66,6 +66,7 @@ class CommandLine:
             "HOME": str(directory),
             "KUBECONFIG": str(cluster.kubeconfig),
             "KUBECTL_NRL_USER": "e2e",
+            "PYTHONPATH": os.environ.get("PYTHONPATH", ""),  # the program that the tests import, not another one's
         }
         self._started = 0
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -118,3 +120,69 @@ def test_every_line_once_through_ten_cuts_a_killed_program_and_the_end(cli: Comm
     cli.run("job stop cut")
     cli.pods_become()
     assert cli.run("job logs cut").out_file.read_bytes() == log
+
+
+def test_a_replaced_head_is_said_and_what_runs_then_is_shown_from_its_start(cli: CommandLine) -> None:
+    """KubeRay starts the head anew and submits the driver again; Ray remembers nothing of the first one."""
+    flag = write(cli, NUMBERS)
+    run = cli.start("run recipe.yaml --infra infra.yaml --run-id replaced")
+    grows(run)
+    cli.cluster.kubectl("-n", cli.namespace, "delete", "pods", "-l", "ray.io/node-type=head", "--wait=false")
+    run.until(lambda: "this is its new log" in run.err, "the driver's second start")
+    grows(run)
+    flag.touch()
+    assert run.end() == 0, run
+    assert run.err.count("the head was replaced: Ray's job history and earlier log are lost") == 1
+    folder = cli.directory / ".local/state/kubectl-nrl/runs/replaced"
+    first, second = ((folder / name).read_bytes() for name in ("driver.log.1", "driver.log"))
+    assert run.out_file.read_bytes() == first + second
+    whole(second)
+    assert numbers(first) == list(range(1, len(numbers(first)) + 1))
+
+
+#: 300 MB: a line of 10 MB, then many, and a progress bar without a newline at the end.
+BIG = r"""
+import sys
+out = sys.stdout.buffer
+out.write(b"x" * 10_000_000 + b"\n")
+line = bytes(range(1, 10)) + b"\xff" * 90 + b"\n"
+for _ in range(290):
+    out.write(line * 10_000)
+out.write(b"\r99%" * 100_000)
+"""
+
+
+def digest(path: Path) -> str:
+    """Piece by piece: a child's peak begins with what this process holds when it starts it."""
+    found = hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(1 << 20):
+            found.update(piece)
+    return found.hexdigest()
+
+
+def peak(running: Running) -> int:
+    """Wait for its end, which must be good; the most memory it held at once, in bytes."""
+    _, status, usage = os.wait4(running.process.pid, 0)
+    running.process.returncode = os.waitstatus_to_exitcode(status)
+    assert running.process.returncode == 0, running.err
+    return usage.ru_maxrss * 1024
+
+
+def test_a_log_of_any_size_takes_the_same_memory(cli: CommandLine) -> None:
+    (cli.directory / "big.py").write_text(BIG)
+    flag = write(cli, f"python3 {cli.directory}/big.py; while [ ! -e {{flag}} ]; do sleep 0.1; done")
+    size = 10_000_001 + 290 * 10_000 * 100 + 400_000
+    run = cli.start("run recipe.yaml --infra infra.yaml --run-id big")
+    run.until(lambda: run.out_file.stat().st_size == size, "the whole log")
+    flag.touch()
+    held = [peak(run)]
+    log = digest(run.out_file)
+    for line, env in (("", {}), ("", cli.elsewhere()), ("--tail 3", cli.elsewhere()), ("--tail 3", {})):
+        again = cli.start(f"job logs big {line}", **env)
+        held.append(peak(again))
+        if line:
+            assert again.out_file.stat().st_size == 2 * 100 + 400_000
+        else:
+            assert digest(again.out_file) == log
+    assert max(held) < 120_000_000, held
