@@ -24,7 +24,7 @@ from .patience import Patience
 from .pool import Pool, Response
 from .proxy import proxy_for
 from .sockets import DialError, SocketChannel
-from .wire import Request, WireError
+from .wire import Headers, Request, WireError
 
 #: Pauses in seconds before the tries after the first.
 PAUSES = (0.25, 1.0)
@@ -76,7 +76,7 @@ class Client:
                 f"the kubeconfig cannot be used: {errors.clean(str(error))}", reason="NoConfig"
             ) from None
 
-    def headers(self, proof: Proof, extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    def headers(self, proof: Proof, extra: Headers | None = None) -> Headers:
         return {"Host": self._host, "User-Agent": AGENT, "Accept": "application/json", **proof.headers, **(extra or {})}
 
     def target(self, path: str, query: Mapping[str, Any] | Sequence[tuple[str, str]] | None = None) -> str:

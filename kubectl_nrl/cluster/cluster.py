@@ -18,6 +18,8 @@ from .access_review import allowed, server_time
 from .client import Client
 from .discovery import Discovery, Resource
 from .forward import Forward
+from .inside import Inside
+from .port_requests import PortRequests
 from .stream import run_command
 from .watch import GRACE_SECONDS, Watcher, WatchEvent
 
@@ -238,9 +240,13 @@ class Cluster:
         """Run a command in a pod: exit code, stdout, stderr, exact bytes. `timeout` seconds in all."""
         return run_command(self.client, namespace, pod, command, container=container, timeout=timeout)
 
-    def forward(self, namespace: str, pod: str, port: int) -> Forward:
-        """HTTP to a port of a pod, through the API server; a context manager that may be used by several threads."""
-        return Forward(self.client, namespace, pod, port)
+    def forward(self, namespace: str, pod: str, port: int, *, inside: str = "") -> PortRequests:
+        """HTTP to a port of a pod, through the API server; a context manager that may be used by several threads.
+
+        `inside` is a host name or address by which pods of the cluster reach it: used when this process runs in one.
+        """
+        forward = Forward(self.client, namespace, pod, port)
+        return Inside(inside, forward, self.client.trace) if inside and self.client.access.inside else forward
 
     def can_i(
         self, verb: str, group: str, resource: str, namespace: str | None, *, subresource: str = "", name: str = ""

@@ -19,7 +19,8 @@ from .sockets import DialError, SocketChannel, connect
 def through_proxy(proxy: str, host: str, port: int, patience: Patience) -> socket.socket:
     url = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
     if url.scheme not in ("http", "socks5", "socks5h") or not url.hostname:
-        raise DialError(f"proxy {without_password(proxy)} is of a kind that is not supported (http, socks5)")
+        said = f"proxy {without_password(proxy)} is of a kind that is not supported ({url.scheme}; http and socks5 are)"
+        raise DialError(said, final=True)
     sock = connect(url.hostname, url.port or (80 if url.scheme == "http" else 1080), patience)
     try:
         login = (unquote(url.username or ""), unquote(url.password or ""))

@@ -31,32 +31,27 @@ if TYPE_CHECKING:
 HEAD_PATIENCE = 10.0
 
 
-@dataclass
 class Tail:
     """A sink that shows the last `lines` of what was there at first, and then everything (`lines` None: all)."""
 
-    show: Callable[[bytes], None]
-    lines: int | None
-    _held: list[bytes] = field(default_factory=list)
-    _open: bool = False
+    def __init__(self, show: Callable[[bytes], None], lines: int | None) -> None:
+        from ..watch import LastLines
+
+        self._show = show
+        self._held = None if lines is None else LastLines(lines)
 
     def feed(self, data: bytes) -> None:
-        if self._open or self.lines is None:
-            self.show(data)
+        if self._held is None:
+            self._show(data)
         else:
-            self._held.append(data)
+            self._held.feed(data)
 
     def caught_up(self) -> None:
         """The beginning is over: show its last lines."""
-        from ..watch import tail
-
-        if self._open or self.lines is None:
-            return
-        self._open = True
-        kept = tail(b"".join(self._held), self.lines)
-        self._held.clear()
+        held, self._held = self._held, None
+        kept = held.take() if held is not None else b""
         if kept:
-            self.show(kept)
+            self._show(kept)
 
 
 def logs(args: argparse.Namespace, session: Session) -> ExitCode | int:
@@ -137,8 +132,8 @@ class _Logs:
         from ..watch import Source
 
         run = self._run
-        if self._copy is not None and self._is_whole(run):
-            _show_file(self._session, self._copy.path, self._lines)
+        if self._is_whole(run):
+            _show_file(self._session, self._folder / "driver.log", self._lines)
             return None
         if not run.ray_cluster:
             self._session.output.note(f"run {run.id} ended without a driver ({run.state})")
@@ -152,7 +147,11 @@ class _Logs:
         if reader.failure is not None:
             raise reader.failure
         self._tail.caught_up()
-        if not end.bytes and not end.complete:
+        kept = self._folder / "driver.log"
+        if not end.bytes and self._copy is None and kept.is_file():
+            # Another process of this machine keeps it: what that one has so far is what there is.
+            _show_file(self._session, kept, self._lines)
+        elif not end.bytes and not end.complete:
             raise NrlError(
                 f"the log of run {run.id} is out of reach: {end.why}; there is no copy on this machine",
                 "launch.logDir in the infra file keeps a copy on shared storage",
@@ -164,9 +163,10 @@ class _Logs:
 
     def _is_whole(self, run: RunRecord) -> bool:
         """Whether the copy is of this run's last attempt, to its last byte."""
-        record = self._copy.record if self._copy is not None else {}
-        of_run = str(record.get("cluster_uid", "")).rstrip("+") == run.ray_cluster
-        return run.final and of_run and bool(record.get("complete"))
+        from ..watch import read_record
+
+        record = read_record(self._folder)
+        return run.final and record.get("cluster_uid") == run.ray_cluster and bool(record.get("complete"))
 
     def _follow(self) -> ExitCode | int:
         from ..watch import Follow, RunTarget
@@ -250,7 +250,9 @@ def _local_copy(session: Session, word: str, run: RunRecord | None) -> Path | No
 
 
 def _show_file(session: Session, path: Path, lines: int | None) -> None:
-    from ..watch import shown, tail
+    from ..watch import pieces, shown
 
-    data = shown([path.read_bytes()])
-    session.output.log(data if lines is None else tail(data, lines))
+    sink = Tail(session.output.log, lines)
+    for piece in shown(pieces(path)):
+        sink.feed(piece)
+    sink.caught_up()

@@ -21,7 +21,7 @@ class KubernetesReader(Protocol):
     def list(
         self, api_version: str, kind: str, namespace: str | None = None, *, label_selector: str = ""
     ) -> Sequence[Mapping[str, Any]]: ...
-    def forward(self, namespace: str, pod: str, port: int) -> Transport: ...
+    def forward(self, namespace: str, pod: str, port: int, *, inside: str = "") -> Transport: ...
     def exec(
         self, namespace: str, pod: str, command: Sequence[str], *, container: str | None = None, timeout: float = 30
     ) -> tuple[int, bytes, bytes]: ...
@@ -29,6 +29,9 @@ class KubernetesReader(Protocol):
 
 def connect(cluster: KubernetesReader, raycluster: Mapping[str, Any]) -> RayJobs:
     """The Jobs API of a RayCluster object, through port-forwards to its head pod; nothing is sent to Ray yet.
+
+    In a pod of the cluster the dashboard is reached by the head Service's name, and the agent, whose port no Service of KubeRay has,
+    by the pod's address.
 
     Raises `ClusterError`: reason `NoHead` when no head pod runs, `RayUnauthorized` when its token cannot be read.
     """
@@ -44,13 +47,21 @@ def connect(cluster: KubernetesReader, raycluster: Mapping[str, Any]) -> RayJobs
 
     return RayJobs(
         Head(
-            api=cluster.forward(namespace, pod_name, _port(params, "dashboard-port", DASHBOARD_PORT)),
-            agent=cluster.forward(namespace, pod_name, _port(params, "dashboard-agent-listen-port", AGENT_PORT)),
+            api=cluster.forward(
+                namespace, pod_name, _port(params, "dashboard-port", DASHBOARD_PORT), inside=_service(raycluster)
+            ),
+            agent=cluster.forward(
+                namespace,
+                pod_name,
+                _port(params, "dashboard-agent-listen-port", AGENT_PORT),
+                inside=str((pod.get("status") or {}).get("podIP") or ""),
+            ),
             run=run,
             token=token_of(cluster, raycluster),
             log_dir=f"{str(params.get('temp-dir') or '/tmp/ray').rstrip('/')}/session_latest/logs",
             where=f'RayCluster "{name}"',
             pod=pod_name,
+            life=_life(pod, container),
         )
     )
 
@@ -74,6 +85,19 @@ def head_pod(cluster: KubernetesReader, raycluster: Mapping[str, Any]) -> Mappin
             reason="NoHead",
         )
     return max(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp") or ""))
+
+
+def _service(raycluster: Mapping[str, Any]) -> str:
+    """DNS name of the head's Service inside the cluster (KubeRay: status.head.serviceName)."""
+    metadata, head = raycluster["metadata"], (raycluster.get("status") or {}).get("head") or {}
+    return f"{head.get('serviceName') or metadata['name'] + '-head-svc'}.{metadata['namespace']}.svc"
+
+
+def _life(pod: Mapping[str, Any], container: str) -> str:
+    """The pod and how often its Ray container was started again: Ray keeps jobs and logs in neither case."""
+    statuses = (pod.get("status") or {}).get("containerStatuses") or []
+    restarts = next((s.get("restartCount") for s in statuses if s.get("name") == container), None) or 0
+    return f"{pod['metadata'].get('uid', '')}/{restarts}"
 
 
 def token_of(cluster: KubernetesReader, raycluster: Mapping[str, Any]) -> str | None:

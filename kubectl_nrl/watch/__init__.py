@@ -9,14 +9,15 @@ from ..reasons import being_deleted, gpus_of, is_worker, requests_of
 from ..run_directory import directory
 from .driver_log import DriverLog, JobsApi, LogEnd, Source
 from .follow import End, Follow, RunTarget
-from .log_copy import LogCopy, read_record
-from .log_view import WandbPage, shown, tail
+from .log_copy import LogCopy, pieces, read_record
+from .log_view import LastLines, WandbPage, shown
 
 __all__ = [
     "DriverLog",
     "End",
     "Follow",
     "JobsApi",
+    "LastLines",
     "LogCopy",
     "LogEnd",
     "RunTarget",
@@ -26,8 +27,8 @@ __all__ = [
     "directory",
     "gpus_of",
     "is_worker",
+    "pieces",
     "read_record",
     "requests_of",
     "shown",
-    "tail",
 ]

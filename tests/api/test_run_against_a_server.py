@@ -145,10 +145,15 @@ def test_a_cut_connection_costs_nothing_but_time(bench: Bench) -> None:
 
         def operator() -> None:
             bench.status(jobDeploymentStatus="Running", jobStatus="RUNNING")
-            time.sleep(0.5)
-            proxy.refuse(3)
+            deadline = time.monotonic() + 60
+            while not any("/rayjobs" in seen.target and "watch=1" in seen.target for seen in list(proxy.seen)):
+                assert time.monotonic() < deadline, "no watch came"
+                time.sleep(0.05)
+            away = proxy.answer(503, times=None, path="/rayjobs")
             proxy.cut()
             bench.status(jobDeploymentStatus="Complete", jobStatus="FAILED")
+            away.arrived(8)  # one request is tried three times before it counts as an outage
+            proxy.clear()
 
         bench.when_created(operator)
         done = bench.run(env={"KUBECONFIG": str(proxy.kubeconfig)})

@@ -41,6 +41,7 @@ class FakeRay:
         self._directory = directory
         self._jobs: list[Job] = []  # in the order of their submission
         self._packages: dict[tuple[str, str], bytes] = {}  # by head and name
+        self._pods: dict[str, str] = {}
         self._running: set[asyncio.Task[None]] = set()
 
     async def dashboard(self, method: str, path: str, body: bytes, head: str) -> Answer:
@@ -69,16 +70,21 @@ class FakeRay:
         """Answer one request for a log file, with byte ranges as aiohttp serves them."""
         for job in reversed(self._jobs):
             if path == f"/logs/{job.log.name}" and job.log.exists():
-                return _file(job.log.read_bytes(), byte_range)
+                return _file(job.log, byte_range)
         return _text(404, "not found")
 
-    def forget_heads(self, present: set[str]) -> None:
-        """End the jobs whose head pod is gone; with the pod go its memory and its files."""
-        present = present | {FORWARDED}
-        for held in [held for held in self._packages if held[0] not in present]:
+    def forget_heads(self, present: dict[str, str]) -> None:
+        """End the jobs whose head pod is gone; with the pod go its memory and its files.
+
+        `present` are uids of pods by address: the next pod may get the same address.
+        """
+        gone = {address for address, uid in self._pods.items() if present.get(address) != uid}
+        gone |= self.heads() - present.keys() - {FORWARDED}
+        self._pods = {address: present[address] for address in self.heads() & present.keys()}
+        for held in [held for held in self._packages if held[0] in gone]:
             del self._packages[held]
         for job in list(self._jobs):
-            if job.head not in present:
+            if job.head in gone:
                 job.kill()
                 job.log.unlink(missing_ok=True)
                 shutil.rmtree(job.work, ignore_errors=True)
@@ -129,8 +135,10 @@ class FakeRay:
 
     async def _about(self, job: Job, method: str, what: str | None) -> Answer:
         if what == "/logs":
-            text = job.log.read_bytes().decode(errors="replace") if job.log.exists() else ""
-            return _json(200, {"logs": text})
+            try:
+                return _json(200, {"logs": job.log.read_text() if job.log.exists() else ""})
+            except UnicodeDecodeError as error:
+                return _text(500, f"Traceback (most recent call last):\nUnicodeDecodeError: {error}")
         if what == "/stop" and method == "POST":
             return _json(200, {"stopped": await job.stop()})
         if method == "DELETE":
@@ -149,15 +157,18 @@ def _text(status: int, text: str) -> Answer:
     return status, text.encode(), {"Content-Type": "text/plain"}
 
 
-def _file(content: bytes, byte_range: str) -> Answer:
+def _file(path: Path, byte_range: str) -> Answer:
     wanted = re.fullmatch(r"bytes=(\d+)-(\d*)", byte_range)
     if not wanted:
-        return 200, content, {"Accept-Ranges": "bytes"}
-    first, last = int(wanted[1]), int(wanted[2]) if wanted[2] else len(content) - 1
-    if first >= len(content):
-        return 416, b"", {"Content-Range": f"bytes */{len(content)}"}
-    part = content[first : last + 1]
-    return 206, part, {"Content-Range": f"bytes {first}-{first + len(part) - 1}/{len(content)}"}
+        return 200, path.read_bytes(), {"Accept-Ranges": "bytes"}
+    size, first = path.stat().st_size, int(wanted[1])
+    if first >= size:
+        return 416, b"", {"Content-Range": f"bytes */{size}"}
+    last = min(int(wanted[2]) if wanted[2] else size, size - 1)
+    with path.open("rb") as file:
+        file.seek(first)
+        part = file.read(last + 1 - first)
+    return 206, part, {"Content-Range": f"bytes {first}-{first + len(part) - 1}/{size}"}
 
 
 async def serve(ray: FakeRay, pod_range: str, forwarded: tuple[int, int]) -> None:
@@ -198,19 +209,21 @@ async def _talk(
 
 
 async def follow_pods(ray: FakeRay, server: str, context: ssl.SSLContext) -> None:
-    """Ask for the pods twice a second while there are jobs, and drop the jobs of heads that are gone."""
+    """Ask for the pods five times a second while there are jobs, and drop the jobs of heads that are gone."""
 
-    def addresses() -> set[str]:
+    def pods() -> dict[str, str]:
         url = f"{server}/api/v1/pods?labelSelector=ray.io%2Fnode-type%3Dhead"
         with urllib.request.urlopen(url, context=context, timeout=5) as answer:
-            pods = json.load(answer)["items"]
-        return {pod["status"].get("podIP", "") for pod in pods}
+            items = json.load(answer)["items"]
+        # One that is going has no processes any more.
+        there = [pod for pod in items if not pod["metadata"].get("deletionTimestamp")]
+        return {pod["status"].get("podIP", ""): pod["metadata"]["uid"] for pod in there}
 
     while True:
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(0.2)
         if ray.heads():
             try:
-                present = await asyncio.get_running_loop().run_in_executor(None, addresses)
+                present = await asyncio.get_running_loop().run_in_executor(None, pods)
             except OSError:
                 continue  # the API server is being stopped, or started
             ray.forget_heads(present)

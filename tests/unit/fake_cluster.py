@@ -206,7 +206,8 @@ class FakeJobs:
     def __init__(self, log: bytes = b"", status: str = "RUNNING") -> None:
         self.log, self.status = log, status
         self.errors: list[ClusterError] = []
-        self.chunk = 7
+        self.chunk = 100
+        self.life = "pod-1/0"
         self.stopped: list[str] = []
 
     def log_chunk(self, submission_id: str, offset: int) -> bytes:

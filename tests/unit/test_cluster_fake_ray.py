@@ -105,9 +105,9 @@ def test_a_job_goes_with_its_head(ray: Run, tmp_path: Path) -> None:
         await submit(ray, "echo started; sleep 60; echo survived > ../survived")
         while b"started" not in (await ray.agent("GET", "/logs/job-driver-a.log", ""))[1]:
             await asyncio.sleep(0.02)
-        ray.forget_heads({HEAD})
+        ray.forget_heads({HEAD: "uid-1"})
         assert ray.heads() == {HEAD}
-        ray.forget_heads(set())
+        ray.forget_heads({HEAD: "uid-2"})
         assert (await ray.dashboard("GET", "/api/jobs/a", b"", HEAD))[0] == 404
         assert (await ray.agent("GET", "/logs/job-driver-a.log", ""))[0] == 404
         await asyncio.wait(ray._running, timeout=60)
@@ -136,7 +136,7 @@ def test_a_package_is_of_one_head_and_is_where_its_job_runs(ray: Run) -> None:
         await ray.dashboard("POST", "/api/jobs/", json.dumps(request).encode(), HEAD)
         assert (await ended(ray))["status"] == "SUCCEEDED"
         assert (await ray.agent("GET", "/logs/job-driver-a.log", ""))[1] == b"hello"
-        ray.forget_heads(set())
+        ray.forget_heads({})
         assert (await ray.dashboard("GET", path, b"", HEAD))[0] == 404
 
     ray(scenario)
