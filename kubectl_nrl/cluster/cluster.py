@@ -190,8 +190,11 @@ class Cluster:
         label_selector: str = "",
         stop: threading.Event | None = None,
         all_namespaces: bool = False,
+        listed: Callable[[Items], None] = lambda items: None,
     ) -> Iterator[WatchEvent]:
         """What is there (`ADDED`), then every change, until `stop` is set (noticed within a second).
+
+        `listed` is called with all that is there at once, before the events of it: at the beginning, and after a gap.
 
         The connection may drop, and the server forget: changes are made up for by a new list. `LOST` and `BACK` once
         per outage, which begins when reconnecting at once did not help. Raises `ClusterError` when refused (401, 403,
@@ -203,7 +206,9 @@ class Cluster:
         doing = errors.describe("watch", resource.title, name or "", where)
 
         def lister(cancelled: Callable[[], bool]) -> tuple[Items, str]:
-            return self._list(resource, where, query, cancelled)
+            found = self._list(resource, where, query, cancelled)
+            listed(found[0])
+            return found
 
         def opener(version: str, seconds: int, cancelled: Callable[[], bool]) -> Iterator[bytes]:
             words = {**query, "watch": "1", "resourceVersion": version, "allowWatchBookmarks": "true"}

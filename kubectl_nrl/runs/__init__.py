@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from .clusters import ClusterRecord, ordered
 from .find import find_run, my_runs
 from .record import RunRecord, held_gpus
 
-__all__ = ["RunRecord", "find_run", "held_gpus", "my_runs"]
+__all__ = ["ClusterRecord", "RunRecord", "find_run", "held_gpus", "my_runs", "ordered"]
