@@ -233,6 +233,24 @@ class Cluster:
             raise self.client.refusal(doing, code, body, f"get pods/log -n {namespace}")
         return body.decode("utf-8", "replace")
 
+    def pod_log_stream(
+        self,
+        namespace: str,
+        pod: str,
+        query: Mapping[str, str],
+        *,
+        cancelled: Callable[[], bool],
+        silence: float = 60.0,
+    ) -> Iterator[bytes]:
+        """Bytes of a container's log as they come; `query` is that of the API (`follow`, `sinceTime`, ...).
+
+        Raises `ClusterError` at once when refused, and while iterating OSError after a cut or `silence` seconds without a
+        byte, `Cancelled` when nobody wants it any more.
+        """
+        doing = errors.describe("read the log of", "pods", pod, namespace)
+        path = self.discovery.resource("v1", "Pod").path(namespace, pod, "log")
+        return self.client.watch(path, query, doing=doing, seconds=silence, cancelled=cancelled)
+
     def exec(
         self, namespace: str, pod: str, command: Sequence[str], *, container: str | None = None, timeout: float = 30
     ) -> tuple[int, bytes, bytes]:

@@ -2,8 +2,24 @@
 
 from __future__ import annotations
 
+from .cluster_jobs import Asked, ClusterJob, jobs_of
 from .clusters import ClusterRecord, ordered
-from .find import find_run, my_runs
+from .find import find, find_run, my_runs, newest_first, runs_of_clusters
+from .launched import script_of
 from .record import RunRecord, held_gpus
 
-__all__ = ["ClusterRecord", "RunRecord", "find_run", "held_gpus", "my_runs", "ordered"]
+__all__ = [
+    "Asked",
+    "ClusterJob",
+    "ClusterRecord",
+    "RunRecord",
+    "find",
+    "find_run",
+    "held_gpus",
+    "jobs_of",
+    "my_runs",
+    "newest_first",
+    "ordered",
+    "runs_of_clusters",
+    "script_of",
+]

@@ -80,21 +80,30 @@ class ClusterRecord:
         """What it is now, from its conditions; `Created` until KubeRay has looked at it."""
         if self.raycluster["metadata"].get("deletionTimestamp"):
             return TERMINATING
-        if self._is("RayClusterSuspended") or self._status.get("state") == "suspended":
-            return SUSPENDED
-        if (self.raycluster.get("spec") or {}).get("suspend") or self._is("RayClusterSuspending"):
-            return SUSPENDING if self._status else SUSPENDED
+        held = self._held_back
+        if held:
+            return held
         if self._is("ReplicaFailure") or self._status.get("state") == "failed":
             return FAILED
-        if not self._status:
-            return CREATED
+        return self._progress if self._status else CREATED
+
+    @property
+    def _held_back(self) -> str:
+        """The state of a cluster that is suspended, or on its way there; empty otherwise."""
+        asked = bool((self.raycluster.get("spec") or {}).get("suspend"))
+        if self._is("RayClusterSuspended") or self._status.get("state") == "suspended" or (asked and not self._status):
+            return SUSPENDED
+        return SUSPENDING if asked or self._is("RayClusterSuspending") else ""
+
+    @property
+    def _progress(self) -> str:
         ready, wanted = self.pods
         was_up = self._is("RayClusterProvisioned") or self._status.get("state") == "ready"
-        if not self.head_ready:
-            return HEAD_DOWN if was_up else STARTING
-        if ready < wanted:
-            return DEGRADED if was_up else STARTING
-        return READY
+        if self.head_ready and ready >= wanted:
+            return READY
+        if not was_up:
+            return STARTING
+        return DEGRADED if self.head_ready else HEAD_DOWN
 
     @property
     def reason(self) -> str:

@@ -10,6 +10,8 @@ from .driver_log import DriverLog, JobsApi, LogEnd, Source
 from .follow import End, Follow, RunTarget
 from .log_copy import LogCopy, read_record
 from .log_view import WandbPage, shown, tail
+from .pod_log import PodLog
+from .pod_logs import PodLogs, pods_of
 from .pods import being_deleted, gpus_of, is_worker, requests_of
 
 __all__ = [
@@ -19,6 +21,8 @@ __all__ = [
     "JobsApi",
     "LogCopy",
     "LogEnd",
+    "PodLog",
+    "PodLogs",
     "RunTarget",
     "Source",
     "WandbPage",
@@ -26,6 +30,7 @@ __all__ = [
     "directory",
     "gpus_of",
     "is_worker",
+    "pods_of",
     "read_record",
     "requests_of",
     "shown",
