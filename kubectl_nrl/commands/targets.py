@@ -84,7 +84,8 @@ def of_recipe(args: argparse.Namespace, session: Session, words: Words, context_
     """Read the recipe and its infra file. Raises `UsageError` and `ConfigError`."""
     from ..plan import is_local
 
-    planned = argparse.Namespace(**{**vars(args), "words": [words.recipe, *words.overrides]})
+    # As a long-lived Plan: its Ray clusters bear the very names, where a RayJob's carry the run.
+    planned = argparse.Namespace(**{**vars(args), "words": [words.recipe, *words.overrides], "mode": "raycluster"})
     config = load_config(planned, session, words.prog)
     if is_local(config, plan_options(planned, session)):
         return OfRecipe({}, "", True)

@@ -13,6 +13,7 @@ import queue
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from kubectl_nrl.cluster.watch import WatchEvent
@@ -38,6 +39,9 @@ class FakeCluster:
     after: dict[tuple[str, str], Any] = field(default_factory=dict)
     calls: list[tuple[str, str, str]] = field(default_factory=list)
     denied: set[tuple[str, str]] = field(default_factory=set)
+    #: Groups that are served beside Kubernetes' own and KubeRay's, and the server's clock.
+    more_served: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    now: datetime | None = None
     _watchers: list[tuple[str, str, str, str | None, queue.Queue[WatchEvent]]] = field(default_factory=list)
     _uid: int = 0
     _lock: threading.RLock = field(default_factory=threading.RLock)
@@ -179,6 +183,12 @@ class FakeCluster:
                 yield events.get(timeout=0.02)
             except queue.Empty:
                 continue
+
+    def served(self) -> dict[str, tuple[str, ...]]:
+        return {"": ("v1",), "ray.io": ("v1",), **self.more_served}
+
+    def time(self) -> datetime | None:
+        return self.now
 
     def can_i(self, verb: str, group: str, resource: str, namespace: str, *, subresource: str = "") -> bool | None:
         self.calls.append(("can-i", f"{resource}/{subresource}".rstrip("/"), verb))
