@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ExitCode, NrlError
+from ..labels import ownership
 from ..rayjob_state import outcome
-from .connecting import ray_connector
+from .connecting import note_wandb, ray_connector
 from .run_launch import commands_for, say_left_alone
 from .run_result import LogFacts, RunResult
 from .session import Session
@@ -218,6 +219,8 @@ class _Logs:
     def _on_wandb(self, url: str) -> None:
         self._wandb = url
         self._session.output.progress(f"wandb: {url}")
+        if self._run.wandb != url and ownership(self._run.rayjob, self._session.user).mine:
+            note_wandb(self._session, self._cluster, self._run.rayjob, url)
 
 
 def _show_file(session: Session, path: Path, lines: int | None) -> None:

@@ -50,11 +50,11 @@ def not_found(words: Words, namespace: str) -> UsageError:
 
 
 def ray_jobs_of(cluster: Any, clusters: Sequence[ClusterRecord]) -> Asked:
-    """The Ray jobs of long-lived clusters whose head is up; a head that is not there is asked nothing."""
+    """The Ray jobs of long-lived clusters whose head is or was up; one that has none yet is asked nothing."""
     from .. import ray_jobs
     from ..runs import jobs_of
 
-    up = [found for found in clusters if found.head_ready and not found.rayjob]
+    up = [found for found in clusters if found.may_answer and not found.rayjob]
     return jobs_of(up, lambda found: ray_jobs.connect(cluster, found.raycluster))
 
 
@@ -89,8 +89,8 @@ def on_clusters(cluster: Any, namespace: str, word: str, recipe: OfRecipe | None
 
 def _newest_on(cluster: Any, record: ClusterRecord) -> ClusterJob:
     """The newest submitted job of one long-lived cluster. Raises `UsageError` when there is none."""
-    if not record.head_ready:
-        raise UsageError(f'Ray cluster "{record.name}" has no head that is ready ({record.state})')
+    if not record.may_answer:
+        raise UsageError(f'Ray cluster "{record.name}" has no head to ask ({record.state})', "kubectl nrl cluster list")
     if record.rayjob:
         raise UsageError(f'Ray cluster "{record.name}" belongs to a RayJob', f"name that one: rayjob/{record.rayjob}")
     asked = ray_jobs_of(cluster, [record])

@@ -90,7 +90,9 @@ def of_recipe(args: argparse.Namespace, session: Session, words: Words, context_
     if is_local(config, plan_options(planned, session)):
         return OfRecipe({}, "", True)
     _, plan = load_plan(planned, session, context_namespace=context_namespace or None, prog=words.prog, config=config)
-    return OfRecipe({role.name: role.cluster for role in plan.roles}, plan.namespace, False)
+    attached = (config.infra.get("launch") or {}).get("attach") or {}
+    names = {str(role): str(name) for role, name in attached.items() if name}
+    return OfRecipe({**names, **{role.name: role.cluster for role in plan.roles}}, plan.namespace, False)
 
 
 def cluster_of(found: OfRecipe, role: str) -> str:

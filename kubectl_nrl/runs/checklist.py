@@ -79,7 +79,7 @@ def _objects(run: RunRecord, seen: Seen) -> Iterator[Item]:
         yield Item(title, False, words, "kubectl nrl clean")
         return
     count = len(seen.rayclusters) + len(seen.children)
-    yield Item(title, True, f"rayjob/{run.name}, and {count} object(s) that it owns")
+    yield Item(title, True, f"rayjob/{run.name}, and {count} object{'' if count == 1 else 's'} that it owns")
 
 
 def _state(run: RunRecord, commands: Commands) -> Item:

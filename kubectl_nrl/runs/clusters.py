@@ -63,6 +63,11 @@ class ClusterRecord:
         return head["status"] == "True" if head else self._status.get("state") == "ready"
 
     @property
+    def may_answer(self) -> bool:
+        """Whether it is worth asking Ray: the head was up once, and nobody took it away."""
+        return self.head_ready or self.state == HEAD_DOWN
+
+    @property
     def pods(self) -> tuple[int, int]:
         """Pods ready, and pods wanted, the head among both."""
         wanted = _whole(self._status.get("desiredWorkerReplicas"))

@@ -86,21 +86,24 @@ class PodLog:
         self._lines.reopened()
         try:
             pieces = self._cluster.pod_log_stream(self._namespace, self.name, query, cancelled=self._stop.is_set)
-            for piece in pieces:
-                self._failures = 0
-                for line in self._lines.feed(piece):
-                    self._sink(line)
         except ClusterError as error:
             return self._refused(error, following="follow" in more)
-        except TimeoutError:
-            self._why = "nothing came for a while"  # the connection may be dead, so it is made anew
-            return False
-        except OSError as error:
-            self._failed(str(error))
-            return False
         except Cancelled:
             return True
-        return True
+        while True:
+            try:
+                piece = next(pieces)
+            except (StopIteration, Cancelled):
+                return True
+            except TimeoutError:
+                self._why = "nothing came for a while"  # the connection may be dead, so it is made anew
+                return False
+            except OSError as error:
+                self._failed(str(error))
+                return False
+            self._failures = 0
+            for line in self._lines.feed(piece):  # outside of the try: an error of the sink is none of the connection
+                self._sink(line)
 
     def _bounds(self) -> dict[str, str]:
         if self._lines.resume:
@@ -193,14 +196,15 @@ class PodLog:
         if not restarts or not self._running or not ended.get("exitCode"):
             return
         self._say(f"pod {self.name} {_how(ended)} before, {restarts} restart(s) so far; its last lines:")
-        earlier = Lines()
+        earlier, lines = Lines(), list[bytes]()
         query = {"container": self._container, "timestamps": "true", "previous": "true", "tailLines": str(BEFORE)}
         try:
             for piece in self._cluster.pod_log_stream(self._namespace, self.name, query, cancelled=self._stop.is_set):
-                for line in earlier.feed(piece):
-                    self._sink(line)
+                lines.extend(earlier.feed(piece))
         except (ClusterError, OSError, Cancelled) as error:
             self._say(f"they cannot be read: {error}")
+        for line in lines:
+            self._sink(line)
         self._say(f"pod {self.name}, container {self._container} as it runs now:")
 
 
