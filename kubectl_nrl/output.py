@@ -237,6 +237,11 @@ class Output:
         """The text in colour, where stderr is a terminal that wants it."""
         return f"\033[{_COLOURS[colour]}m{text}\033[0m" if self.color(sys.stderr) else text
 
+    def tag(self, text: str, number: int) -> str:
+        """The text in one of a few colours, by number, where stdout is a terminal that wants it: to tell sources apart."""
+        colours = ("36", "33", "32", "35", "34", "31")
+        return f"\033[{colours[number % len(colours)]}m{text}\033[0m" if self.color(sys.stdout) else text
+
     def color(self, stream: TextIO) -> bool:
         if self._color is not None:
             return self._color

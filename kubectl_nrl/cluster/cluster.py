@@ -196,8 +196,11 @@ class Cluster:
         label_selector: str = "",
         stop: threading.Event | None = None,
         all_namespaces: bool = False,
+        listed: Callable[[Items], None] = lambda items: None,
     ) -> Iterator[WatchEvent]:
         """What is there (`ADDED`), then every change, until `stop` is set (noticed within a second).
+
+        `listed` is called with all that is there at once, before the events of it: at the beginning, and after a gap.
 
         The connection may drop, and the server forget: changes are made up for by a new list. `LOST` and `BACK` once
         per outage, which begins when reconnecting at once did not help. Raises `ClusterError` when refused (401, 403,
@@ -209,7 +212,9 @@ class Cluster:
         doing = errors.describe("watch", resource.title, name or "", where)
 
         def lister(cancelled: Callable[[], bool]) -> tuple[Items, str]:
-            return self._list(resource, where, query, cancelled)
+            found = self._list(resource, where, query, cancelled)
+            listed(found[0])
+            return found
 
         def opener(version: str, seconds: int, cancelled: Callable[[], bool]) -> Iterator[bytes]:
             words = {**query, "watch": "1", "resourceVersion": version, "allowWatchBookmarks": "true"}
@@ -233,6 +238,24 @@ class Cluster:
         if code >= 300:
             raise self.client.refusal(doing, code, body, f"get pods/log -n {namespace}")
         return body.decode("utf-8", "replace")
+
+    def pod_log_stream(
+        self,
+        namespace: str,
+        pod: str,
+        query: Mapping[str, str],
+        *,
+        cancelled: Callable[[], bool],
+        silence: float = 60.0,
+    ) -> Iterator[bytes]:
+        """Bytes of a container's log as they come; `query` is that of the API (`follow`, `sinceTime`, ...).
+
+        Raises `ClusterError` at once when refused, and while iterating OSError after a cut or `silence` seconds without a
+        byte, `Cancelled` when nobody wants it any more.
+        """
+        doing = errors.describe("read the log of", "pods", pod, namespace)
+        path = self.discovery.resource("v1", "Pod").path(namespace, pod, "log")
+        return self.client.watch(path, query, doing=doing, seconds=silence, cancelled=cancelled)
 
     def exec(
         self, namespace: str, pod: str, command: Sequence[str], *, container: str | None = None, timeout: float = 30

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError, UsageError
+from ..labels import WANDB
 from .session import Session
 
 if TYPE_CHECKING:
@@ -40,6 +41,16 @@ def ray_connector(cluster: Any, namespace: str) -> Callable[[str], RayJobs]:
         return ray_jobs.connect(cluster, live)
 
     return connect
+
+
+def note_wandb(session: Session, cluster: Any, rayjob: Mapping[str, Any], url: str) -> None:
+    """Keep a run's wandb page on its record, which other laptops read."""
+    meta = rayjob["metadata"]
+    try:
+        body = {"metadata": {"annotations": {WANDB: url}}}
+        cluster.patch(RAY_API, "RayJob", meta["name"], meta["namespace"], body)
+    except ClusterError as error:
+        session.output.debug(f"wandb page not recorded: {error.message}")
 
 
 def namespace_of(session: Session, cluster: Cluster) -> str:

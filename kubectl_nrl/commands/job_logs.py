@@ -5,16 +5,15 @@ Following ends with the run's state and its exit code; the end of what can be re
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ClusterError, ExitCode, NrlError
+from ..errors import ExitCode, NrlError
+from ..labels import ownership
 from ..rayjob_state import outcome
-from .connecting import ray_connector
-from .job import connect_to_run, not_found
+from .connecting import note_wandb, ray_connector
 from .run_failure import of_rayjob
 from .run_launch import commands_for, say_left_alone
 from .run_panel import RunPanel
@@ -23,7 +22,7 @@ from .session import Session
 from .waiting import asked
 
 if TYPE_CHECKING:
-    from ..runs import RunRecord
+    from ..runs import ClusterJob, RunRecord
     from ..triage import DeadPod
     from ..watch import DriverLog, LogEnd
 
@@ -54,25 +53,31 @@ class Tail:
             self._show(kept)
 
 
-def logs(args: argparse.Namespace, session: Session) -> ExitCode | int:
-    """Show a run's log, following it when asked; the run's own exit code when followed, else 0."""
+def of_job(
+    session: Session, cluster: Any, job: RunRecord | ClusterJob, *, follow: bool, lines: int | None
+) -> ExitCode | int:
+    """Show a job's log, following it when asked; the job's own exit code when followed, else 0."""
+    from ..runs import RunRecord
+    from . import job_cluster
+
+    if isinstance(job, RunRecord):
+        return _Logs(session, cluster, job, lines).show(follow=follow)
+    return job_cluster.logs(session, cluster, job, follow=follow, lines=lines)
+
+
+def show_copy(session: Session, word: str, why: str, lines: int | None) -> bool:
+    """Show the copy that this machine has of a run's log, with `why` it is only that; False when there is none."""
+    from ..watch import directory
+
     try:
-        cluster, namespace, run = connect_to_run(session, args.id)
-    except ClusterError as error:
-        copy = _local_copy(session, args.id, None)
-        if copy is None or args.follow:
-            raise
-        session.output.warn(f"{error.message}; this is the copy on this machine")
-        _show_file(session, copy, args.tail)
-        return ExitCode.OK
-    if run is None:
-        copy = _local_copy(session, args.id, None)
-        if copy is None:
-            raise not_found(args.id, namespace)
-        session.output.warn(f'no run "{args.id}" in namespace "{namespace}"; this is the copy on this machine')
-        _show_file(session, copy, args.tail)
-        return ExitCode.OK
-    return _Logs(session, cluster, run, args.tail).show(follow=args.follow)
+        path = directory(word, session.env) / "driver.log"
+    except ValueError:
+        return False
+    if not path.is_file():
+        return False
+    session.output.warn(f"{why}; this is the copy on this machine")
+    _show_file(session, path, lines)
+    return True
 
 
 def follow(session: Session, cluster: Any, run: RunRecord) -> ExitCode | int:
@@ -237,16 +242,8 @@ class _Logs:
     def _on_wandb(self, url: str) -> None:
         self._wandb = url
         self._session.output.progress(f"wandb: {url}")
-
-
-def _local_copy(session: Session, word: str, run: RunRecord | None) -> Path | None:
-    from ..watch import directory
-
-    try:
-        path = directory(run.id if run else word, session.env) / "driver.log"
-    except ValueError:
-        return None
-    return path if path.is_file() else None
+        if self._run.wandb != url and ownership(self._run.rayjob, self._session.user).mine:
+            note_wandb(self._session, self._cluster, self._run.rayjob, url)
 
 
 def _show_file(session: Session, path: Path, lines: int | None) -> None:

@@ -11,9 +11,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError, ExitCode
-from ..labels import WANDB
 from ..rayjob_state import FAILED, STOPPED, SUCCEEDED, Outcome, describe, parse_time, status_of
-from .connecting import RAY_API, ray_connector
+from .connecting import note_wandb, ray_connector
 from .run_failure import of_rayjob
 from .run_launch import commands_for, say_left_alone
 from .run_panel import RunPanel
@@ -236,12 +235,7 @@ class Attending:
         """Say the page, and keep it on the run's record, which other laptops read."""
         self._wandb = url
         self._session.output.progress(f"wandb: {url}")
-        meta = self._created["metadata"]
-        try:
-            body = {"metadata": {"annotations": {WANDB: url}}}
-            self._cluster.patch(RAY_API, "RayJob", meta["name"], meta["namespace"], body)
-        except ClusterError as error:
-            self._session.output.debug(f"wandb page not recorded: {error.message}")
+        note_wandb(self._session, self._cluster, self._created, url)
 
 
 def _claims(plan: Plan) -> bool:

@@ -1,9 +1,22 @@
 """Ray's Jobs API and the drivers' logs of a Ray cluster, wherever it runs."""
 
+from .containers import ray_container
 from .head import Answer, Exec, Head, Transport
 from .jobs import RayJobs
 from .locate import connect, head_pod, token_of
 from .logs import log_name
 from .packages import passing
 
-__all__ = ["Answer", "Exec", "Head", "RayJobs", "Transport", "connect", "head_pod", "log_name", "passing", "token_of"]
+__all__ = [
+    "Answer",
+    "Exec",
+    "Head",
+    "RayJobs",
+    "Transport",
+    "connect",
+    "head_pod",
+    "log_name",
+    "passing",
+    "ray_container",
+    "token_of",
+]

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from ..errors import ClusterError
+from .containers import ray_container
 from .head import AGENT_PORT, DASHBOARD_PORT, Head, Transport
 from .jobs import RayJobs
 
@@ -40,7 +41,7 @@ def connect(cluster: KubernetesReader, raycluster: Mapping[str, Any]) -> RayJobs
     params = ((raycluster.get("spec") or {}).get("headGroupSpec") or {}).get("rayStartParams") or {}
     pod = head_pod(cluster, raycluster)
     pod_name = pod["metadata"]["name"]
-    container = pod["spec"]["containers"][0]["name"]
+    container = ray_container(pod)
 
     def run(command: Sequence[str]) -> tuple[int, bytes, bytes]:
         return cluster.exec(namespace, pod_name, command, container=container)

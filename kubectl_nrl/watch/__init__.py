@@ -11,6 +11,8 @@ from .driver_log import DriverLog, JobsApi, LogEnd, Source
 from .follow import End, Follow, RunTarget
 from .log_copy import LogCopy, pieces, read_record
 from .log_view import LastLines, WandbPage, shown
+from .pod_log import PodLog
+from .pod_logs import PodLogs, pods_of
 
 __all__ = [
     "DriverLog",
@@ -20,6 +22,8 @@ __all__ = [
     "LastLines",
     "LogCopy",
     "LogEnd",
+    "PodLog",
+    "PodLogs",
     "RunTarget",
     "Source",
     "WandbPage",
@@ -28,6 +32,7 @@ __all__ = [
     "gpus_of",
     "is_worker",
     "pieces",
+    "pods_of",
     "read_record",
     "requests_of",
     "shown",

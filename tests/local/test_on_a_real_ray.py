@@ -124,6 +124,6 @@ def test_a_cluster_serves_one_run_after_another(local: Local) -> None:
     assert "2.0" in first.out.split()
     assert "2.0" in second.out.split()
     assert "is up already" in second.err
-    cluster = local.project.run("cluster list -o json").ok().result("local_list")[0]
+    cluster = local.project.run("cluster list --local -o json").ok().result("cluster_list")[0]
     local.project.run(f"cluster down {cluster['id']}").ok()
     assert local.left() == {}

@@ -174,14 +174,19 @@ class FakeCluster:
 
     def watch(
         self, api_version: str, kind: str, namespace: str, *, name: str | None = None, label_selector: str = "",
-        stop: threading.Event | None = None,
+        stop: threading.Event | None = None, all_namespaces: bool = False, listed: Any = lambda items: None,
     ) -> Iterator[WatchEvent]:  # fmt: skip
         self._note("watch", kind, name or label_selector)
         events: queue.Queue[WatchEvent] = queue.Queue()
         with self._lock:
-            for (k, ns, n), obj in self.objects.items():
-                if k == kind and ns == namespace and name in (None, n) and _matches(obj, label_selector):
-                    events.put(WatchEvent("ADDED", copy.deepcopy(obj)))
+            here = [
+                copy.deepcopy(obj)
+                for (k, ns, n), obj in self.objects.items()
+                if k == kind and ns == namespace and name in (None, n) and _matches(obj, label_selector)
+            ]
+            listed(here)
+            for obj in here:
+                events.put(WatchEvent("ADDED", obj))
             self._watchers.append((kind, namespace, label_selector, name, events))
         while stop is None or not stop.is_set():
             try:

@@ -239,7 +239,7 @@ def test_a_head_out_of_reach_leaves_the_run_and_names_the_way_out(
     done = world.run("job stop id-1")
     assert done.exit == 3
     assert "was not stopped: you may not create pods/portforward" in done.err
-    assert "kubectl delete rayjob r -n default" in done.err
+    assert "hint: kubectl nrl job stop id-1 --force -n default" in done.err
     assert not [c for c in world.cluster.calls if c[0] == "delete"]
 
 

@@ -282,7 +282,7 @@ def test_a_daemon_that_ends_ends_the_run(local: Local) -> None:
 
 def test_a_cluster_stays_and_is_used_again(local: Local) -> None:
     first = local.run("echo $RAY_ADDRESS", "--raycluster").ok()
-    cluster = local.project.run("cluster list -o json").ok().result("local_list")
+    cluster = local.project.run("cluster list --local -o json").ok().result("cluster_list")
     assert [(c["state"], c["form"]) for c in cluster] == [("READY", "cluster")]
     assert cluster[0]["roles"][0]["address"] == first.out.strip()
     second = local.run("echo $RAY_ADDRESS", "--raycluster --run-id second --gpus 2").ok()
@@ -293,7 +293,7 @@ def test_a_cluster_stays_and_is_used_again(local: Local) -> None:
     down = local.project.run("cluster down recipe.yaml --infra infra.yaml").ok()
     assert "is down" in down.out
     assert local.left() == {}
-    assert local.project.run("cluster list").ok().out == "no Ray cluster is up on this machine\n"
+    assert local.project.run("cluster list --local").ok().out == "no Ray cluster is up on this machine\n"
 
 
 def test_cluster_up_and_down_by_name(local: Local) -> None:

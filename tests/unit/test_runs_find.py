@@ -62,7 +62,7 @@ def test_what_is_not_there_is_none(word: str) -> None:
     assert find_run(FakeCluster(), "default", word) is None
 
 
-@pytest.mark.parametrize("word", ["raycluster/a", "../a", "a b", "-a", "x" * 64])
+@pytest.mark.parametrize("word", ["pod/a", "../a", "a b", "-a", "x" * 64])
 def test_words_that_no_run_can_have_are_refused_before_anything_is_asked(word: str) -> None:
     cluster = FakeCluster()
     with pytest.raises(UsageError):
