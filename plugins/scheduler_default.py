@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from kubectl_nrl import hookimpl
-from kubectl_nrl.api import Context, Problem, Scheduler
+from kubectl_nrl.api import Capacity, ClusterReader, Context, Problem, Scheduler
+from kubectl_nrl.node_room import capacity_of_nodes
 from kubectl_nrl.written import origin
 
 
@@ -25,6 +26,9 @@ class DefaultScheduler(Scheduler):
                 hint="scheduler: {kind: kai, queue: NAME} or {kind: kueue, queue: NAME}",
                 severity="warning",
             )
+
+    def capacity(self, ctx: Context, cluster: ClusterReader) -> Capacity:
+        return capacity_of_nodes(ctx, cluster)
 
 
 @hookimpl

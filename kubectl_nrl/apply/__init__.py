@@ -9,7 +9,6 @@ from __future__ import annotations
 from .create import Created, up
 from .dry_run import DryRun, Refusal, dry_run, pod_templates
 from .existing import make_way, name_holder
-from .permissions import permission_checks
 from .release import Released, delete_run, release
 
 __all__ = [
@@ -21,7 +20,6 @@ __all__ = [
     "dry_run",
     "make_way",
     "name_holder",
-    "permission_checks",
     "pod_templates",
     "release",
     "up",
