@@ -37,7 +37,7 @@ VERBS: Mapping[str, Verb] = {
     verb.name: verb
     for verb in (
         Verb("init", "write a short infra file and a tiny recipe", "kubectl_nrl.commands.init"),
-        Verb("check", "everything that can be known of a run without a cluster", "kubectl_nrl.commands.check"),
+        Verb("check", "everything that can be known of a run before it, on one screen", "kubectl_nrl.commands.check"),
         Verb("run", "launch a recipe and follow it to its end", "kubectl_nrl.commands.run"),
         Verb("job", "logs of a run, or stop it", "kubectl_nrl.commands.job"),
         Verb("logs", "what a run or cluster of this machine said", "kubectl_nrl.commands.logs"),
@@ -46,7 +46,11 @@ VERBS: Mapping[str, Verb] = {
         Verb("clean", "remove what killed runs left on this machine", "kubectl_nrl.commands.clean"),
         Verb("runs", "my runs in this namespace and on this machine, running and past", "kubectl_nrl.commands.runs"),
         Verb("plugins", "what is loaded, from where, what it provides, what is broken", "kubectl_nrl.commands.plugins"),
-        Verb("doctor", "what this machine needs for a run, and what is wrong with it", "kubectl_nrl.commands.doctor"),
+        Verb(
+            "doctor",
+            "what is wrong with this machine and this cluster, each with its fix",
+            "kubectl_nrl.commands.doctor",
+        ),
         Verb("completion", "print the completion script of a shell", "kubectl_nrl.commands.completion"),
         Verb("version", "print the version", "kubectl_nrl.commands.version"),
         Verb("validate", "another word for check", "kubectl_nrl.commands.check", hidden=True),

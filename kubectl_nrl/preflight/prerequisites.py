@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -46,7 +47,10 @@ def _check(cluster: Any, namespace: str, facts: ClusterFacts, refs: Sequence[Ref
 
 
 def _sources(refs: Sequence[Reference]) -> str:
-    return ", ".join(dict.fromkeys(ref.source for ref in refs if ref.source))
+    """The places in the files that name it: `workspace (infra.yaml:6)` is infra.yaml:6."""
+    found = (re.search(r"\(([^()]+:\d+)\)$", ref.source) for ref in refs)
+    places = [match[1] if match else ref.source for match, ref in zip(found, refs, strict=True)]
+    return ", ".join(dict.fromkeys(place for place in places if place))
 
 
 def _where(kind: str, namespace: str) -> str:
