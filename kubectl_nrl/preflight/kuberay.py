@@ -16,10 +16,10 @@ RAY_API = "ray.io/v1"
 def kuberay_age(facts: ClusterFacts) -> str:
     """The KubeRay that serves such RayJobs, from their fields: its version stands nowhere that everybody may read."""
     if facts.deletion_rules:
-        return "KubeRay 1.6 or newer"
+        return "1.6 or newer"
     if not facts.rayjob_fields:
-        return "KubeRay of unknown version (its schema may not be read)"
-    return "KubeRay 1.4 or 1.5" if "deletionStrategy" in facts.rayjob_fields else "KubeRay older than 1.4"
+        return "of unknown version (its schema may not be read)"
+    return "1.4 or 1.5" if "deletionStrategy" in facts.rayjob_fields else "older than 1.4"
 
 
 def kuberay_check(facts: ClusterFacts, versions: Sequence[str], install: str) -> Check:
@@ -30,7 +30,7 @@ def kuberay_check(facts: ClusterFacts, versions: Sequence[str], install: str) ->
     without = (
         "" if facts.deletion_rules else ": it cannot keep the head for its log, so the cluster goes as one at the end"
     )
-    return Check("KubeRay", True, f"ray.io/v1 is served, by {kuberay_age(facts)}{without}")
+    return Check("KubeRay", True, f"{kuberay_age(facts)}, ray.io/v1 is served{without}")
 
 
 def name_checks(cluster: Any, plan: Plan) -> Iterator[Check]:
