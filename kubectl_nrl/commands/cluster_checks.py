@@ -108,13 +108,13 @@ def answers(
 ) -> Answers:
     """The answers to everything that this Plan and these flags need. Raises `ClusterError`, `PluginError`."""
     from .. import plan as plans
-    from ..cluster.errors import INSTALL_KUBERAY
+    from ..cluster.errors import KUBERAY_CHART
     from ..preflight import Wanted, look
     from .uploading import uploads
 
     asking = plans.asking(config, plan, plan_options(args, session, cluster.namespace), session.manager)
     wanted = Wanted(plan.wait, uploads(session, plan), bool(getattr(args, "replace", False)))
-    return look(plan, asking, cluster, wanted, install=INSTALL_KUBERAY, room=room)
+    return look(plan, asking, cluster, wanted, install=KUBERAY_CHART, room=room)
 
 
 def refuse_failed(checks: Sequence[Check]) -> None:

@@ -20,10 +20,10 @@ TOUCHED = 60
 
 def kuberay(reached: Reached) -> Iterator[Finding]:
     """Whether ray.io/v1 is served, and by how new a KubeRay."""
-    from ..cluster.errors import INSTALL_KUBERAY
+    from ..cluster.errors import KUBERAY_CHART
     from ..preflight import kuberay_check
 
-    check = kuberay_check(reached.facts(), reached.cluster.served().get("ray.io", ()), INSTALL_KUBERAY)
+    check = kuberay_check(reached.facts(), reached.cluster.served().get("ray.io", ()), KUBERAY_CHART)
     yield Finding("kuberay", "ok" if check.ok else "failed", check.detail, check.fix)
 
 

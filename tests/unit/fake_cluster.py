@@ -115,6 +115,9 @@ class FakeCluster:
     def plural(self, api_version: str, kind: str) -> str:
         return f"{kind.lower()}s"
 
+    def server_version(self) -> str:
+        return "v1.34.4"
+
     def served(self) -> dict[str, tuple[str, ...]]:
         return self.groups
 
