@@ -141,9 +141,15 @@ def _create(kind: str, name: str, namespace: str, keys: Sequence[str], pull: boo
     """A command that keeps the value off the command line."""
     if pull:
         return f"kubectl create secret docker-registry {name} -n {namespace} --from-file=.dockerconfigjson=$HOME/.docker/config.json"
-    files = " ".join(f"--from-file={key}=FILE" for key in dict.fromkeys(keys)) or "--from-env-file=FILE"
+    # A name in capitals is an environment variable; beside `=` the program's own redaction would hide what follows it.
+    variables = [key for key in dict.fromkeys(keys) if key == key.upper()]
+    files = [f"--from-file={key}=FILE" for key in dict.fromkeys(keys) if key not in variables]
+    if variables or not files:
+        files.append(
+            "--from-env-file=FILE" + (f"   # with a line for each of {', '.join(variables)}" if variables else "")
+        )
     generic = "secret generic" if kind == "Secret" else "configmap"
-    return f"kubectl create {generic} {name} -n {namespace} {files}"
+    return f"kubectl create {generic} {name} -n {namespace} {' '.join(files)}"
 
 
 def _add_key(kind: str, name: str, namespace: str, key: str) -> str:

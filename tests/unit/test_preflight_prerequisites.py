@@ -51,6 +51,12 @@ def test_values_are_not_even_asked_for_where_no_key_is() -> None:
     ("refs", "ok", "blocks", "fix"),
     [
         ([Reference("Secret", "s", "k")], False, True, "kubectl create secret generic s -n default --from-file=k=FILE"),
+        (
+            [Reference("Secret", "s", "HF_TOKEN")],
+            False,
+            True,
+            "--from-env-file=FILE   # with a line for each of HF_TOKEN",
+        ),
         ([Reference("Secret", "s")], False, True, "kubectl create secret generic s -n default --from-env-file=FILE"),
         ([Reference("ConfigMap", "s", "k")], False, True, "kubectl create configmap s -n default --from-file=k=FILE"),
         ([Reference("Secret", "s", use="pull")], False, False, "kubectl create secret docker-registry s -n default"),
