@@ -135,13 +135,15 @@ class Resource:
 class Check:
     """One line of preflight: what was looked at, whether it is right, and what to do when it is not.
 
-    `ok` is None when it could not be looked at (forbidden): that is a note, never a failure.
+    `ok` is None when it could not be looked at (forbidden), or heals by itself: that is a note, never a failure. A failure
+    that does not `block` makes `check --cluster` fail, while `run` warns of it and goes on.
     """
 
     title: str
     ok: bool | None
     detail: str = ""
     fix: str = ""
+    blocks: bool = True
 
 
 @dataclass(frozen=True)
@@ -156,11 +158,15 @@ class Reason:
 
 @dataclass(frozen=True)
 class Capacity:
-    """What the cluster could give this workload now: counts of whole GPUs."""
+    """What the cluster could give this workload now: counts of whole GPUs, of those that its pods may use.
+
+    `fits` says whether all pods of the Plan can start now; None leaves that to a comparison of the counts.
+    """
 
     free_gpus: int
     total_gpus: int
     detail: str = ""
+    fits: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -186,7 +192,14 @@ class ClusterReader(Protocol):
     def get(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> Mapping[str, Any] | None: ...
 
     def list(
-        self, api_version: str, kind: str, namespace: str | None = None, *, label_selector: str = ""
+        self,
+        api_version: str,
+        kind: str,
+        namespace: str | None = None,
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        all_namespaces: bool = False,
     ) -> Sequence[Mapping[str, Any]]: ...
 
 
@@ -294,7 +307,7 @@ class Role:
 class Context:
     """All that a provider may read. Frozen: a provider answers with data.
 
-    `base` is each role's rendered manifest before any provider patched it; `rendered` (policies and checks only) all objects
+    `base` is each role's rendered manifest before any provider patched it; `rendered` (policies, checks and capacity) all objects
     as they would be sent.
     """
 
@@ -404,7 +417,7 @@ class Provider:
         return ()
 
     def capacity(self, ctx: Context, cluster: ClusterReader) -> Capacity | None:
-        """What the cluster could give now, or None when it cannot tell."""
+        """What the cluster could give `ctx.rendered` now, or None when it cannot tell. Raises `ClusterError` when refused."""
         return None
 
 

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from kubectl_nrl import hookimpl
-from kubectl_nrl.api import ClusterReader, Context, Problem, Reason, Scheduler
+from kubectl_nrl.api import Capacity, ClusterReader, Context, Problem, Reason, Scheduler
+from kubectl_nrl.node_room import capacity_of_nodes
 from kubectl_nrl.written import origin
 
 from .node_fit import too_large
@@ -32,6 +33,9 @@ class DefaultScheduler(Scheduler):
     def reasons(self, run: Mapping[str, Any], cluster: ClusterReader) -> Iterable[Reason]:
         """Pods that no node could hold even when it is empty; nothing where nodes may not be read."""
         return too_large(run, cluster)
+
+    def capacity(self, ctx: Context, cluster: ClusterReader) -> Capacity:
+        return capacity_of_nodes(ctx, cluster)
 
 
 @hookimpl

@@ -13,6 +13,7 @@ from typing import Any
 
 from kubectl_nrl import hookimpl
 from kubectl_nrl.api import (
+    Capacity,
     Check,
     ClusterFacts,
     ClusterReader,
@@ -28,6 +29,7 @@ from kubectl_nrl.api import (
 )
 from kubectl_nrl.written import autoscaled, cause, deployments, dig, maps, origin, role_labels
 
+from .kai_capacity import capacity
 from .kai_objects import check_queue, check_topology
 from .kai_pod_group import pod_group_reasons
 
@@ -276,6 +278,10 @@ class KaiScheduler(Scheduler):
     def reasons(self, run: Mapping[str, Any], cluster: ClusterReader) -> Iterable[Reason]:
         """What the PodGroup that KAI made of the run says, and the gang's progress; nothing where it cannot be read."""
         return pod_group_reasons(run, cluster)
+
+    def capacity(self, ctx: Context, cluster: ClusterReader) -> Capacity:
+        queues = sorted({queue for role in ctx.roles.values() if (queue := _queue(ctx, role))})
+        return capacity(ctx, cluster, queues, Placement.of(ctx).required or "")
 
 
 @hookimpl

@@ -10,7 +10,6 @@ from .children import take_children, wait_for_claims
 from .create import Created, up
 from .dry_run import DryRun, Refusal, dry_run, pod_templates
 from .existing import make_way, name_holder
-from .permissions import permission_checks
 from .release import Released, delete_run, release
 from .teardown import Holder, holders
 
@@ -25,7 +24,6 @@ __all__ = [
     "holders",
     "make_way",
     "name_holder",
-    "permission_checks",
     "pod_templates",
     "release",
     "take_children",

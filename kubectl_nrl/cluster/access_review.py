@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 from ..errors import ClusterError
 from .client import Client
@@ -10,23 +12,13 @@ from .client import Client
 
 def allowed(client: Client, verb: str, what: str, namespace: str | None, name: str = "") -> bool | None:
     """Whether the user may; None when the cluster does not say. `what` is `group/resource/subresource`."""
-    group, resource, subresource = what.split("/")
-    attributes = {"verb": verb, "group": group, "resource": resource, "subresource": subresource, "name": name}
-    if namespace:
-        attributes["namespace"] = namespace
-    review = {
-        "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SelfSubjectAccessReview",
-        "spec": {"resourceAttributes": {key: value for key, value in attributes.items() if value}},
-    }
-    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    review = _review("SelfSubjectAccessReview", verb, what, namespace, name)
     try:
-        answer = client.json("POST", path, None, review, doing="ask what you may do")
+        status = _ask(client, review, "selfsubjectaccessreviews", "ask what you may do")
     except ClusterError as error:
         if error.status in (403, 404):
             return None
         raise
-    status = answer.get("status") or {}
     return None if status.get("evaluationError") and not status.get("allowed") else bool(status.get("allowed"))
 
 
@@ -46,3 +38,30 @@ def server_time(client: Client) -> datetime | None:
         raise
     except (KeyError, TypeError, ValueError):
         return None
+
+
+def account_allowed(client: Client, verb: str, what: str, namespace: str, account: str) -> bool:
+    """Whether a service account of the namespace may. Raises `ClusterError` (403) where asking for others is forbidden."""
+    review = _review("SubjectAccessReview", verb, what, namespace, "")
+    review["spec"] |= {
+        "user": f"system:serviceaccount:{namespace}:{account}",
+        "groups": ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"],
+    }
+    return bool(_ask(client, review, "subjectaccessreviews", "ask what a service account may do").get("allowed"))
+
+
+def _review(kind: str, verb: str, what: str, namespace: str | None, name: str) -> dict[str, Any]:
+    group, resource, subresource = what.split("/")
+    attributes = {"verb": verb, "group": group, "resource": resource, "subresource": subresource, "name": name}
+    if namespace:
+        attributes["namespace"] = namespace
+    return {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": kind,
+        "spec": {"resourceAttributes": {key: value for key, value in attributes.items() if value}},
+    }
+
+
+def _ask(client: Client, review: dict[str, Any], plural: str, doing: str) -> Mapping[str, Any]:
+    answer = client.json("POST", f"/apis/authorization.k8s.io/v1/{plural}", None, review, doing=doing)
+    return answer.get("status") or {}

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from . import errors
 from . import kubeconfig as kubeconfigs
-from .access_review import allowed, server_time
+from .access_review import account_allowed, allowed, server_time
 from .client import Client
 from .discovery import Discovery, Resource
 from .forward import Forward
@@ -88,6 +88,20 @@ class Cluster:
         if code == 404 and errors.absent(body, name):
             return None
         return self._object(resource, "get", doing, (code, body), namespace)
+
+    def metadata(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> dict[str, Any] | None:
+        """The object's metadata alone, or None when it is not there: a Secret's values are then never sent."""
+        resource, namespace = self._resource(api_version, kind, namespace)
+        doing = errors.describe("get", resource.title, name, namespace)
+        headers = {"Accept": "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"}
+        code, body = self.client.send("GET", resource.path(namespace, name), doing=doing, headers=headers)
+        if code == 404 and errors.absent(body, name):
+            return None
+        return self._object(resource, "get", doing, (code, body), namespace)
+
+    def plural(self, api_version: str, kind: str) -> str:
+        """What permissions call a kind: `rayjobs`. Raises `ClusterError` (reason NotServed) for one that is not served."""
+        return self.discovery.resource(api_version, kind).plural
 
     def list(
         self,
@@ -280,6 +294,10 @@ class Cluster:
     def time(self) -> datetime | None:
         """The API server's clock, to the second; None when it does not tell."""
         return server_time(self.client)
+
+    def may_account(self, verb: str, group: str, resource: str, namespace: str, account: str) -> bool:
+        """Whether a service account of the namespace may. Status 403 where one may not ask that of others."""
+        return account_allowed(self.client, verb, f"{group}/{resource}/", namespace, account)
 
     def served(self) -> Mapping[str, tuple[str, ...]]:
         """Group -> served versions; the core group is `""`."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError, ExitCode, UsageError
 from ..parser import PROG
+from .cluster_plan import cluster_plan
 from .connecting import open_cluster
 from .planning import (
     add_launch_arguments,
@@ -35,6 +36,7 @@ kubectl nrl run recipe.yaml --infra infra.yaml grpo.max_num_steps=10 infra.image
 kubectl nrl run recipe.yaml --infra infra.yaml --dry-run
 kubectl nrl run recipe.yaml --infra infra.yaml --dry-run=server
 kubectl nrl run recipe.yaml --infra infra.yaml --no-wait
+kubectl nrl run recipe.yaml --infra infra.yaml --require-capacity
 kubectl nrl run recipe.yaml --infra local.infra.yaml --local
 """
 
@@ -51,6 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_start_timeout(group)
     add("--replace", action="store_true", help="delete a run of mine that has this RayJob's name, then run")
     add("--yes", action="store_true", help="answer yes to questions")
+    add("--require-capacity", action="store_true", help="refuse (exit 3) unless all of it can start now")
     add("--recreate", action="store_true", help="for long-lived clusters; no meaning for a RayJob")
     add("--skip-daemons", action="store_true", help="for long-lived clusters; no meaning for a RayJob")
     add(
@@ -84,6 +87,8 @@ def handle(args: argparse.Namespace, session: Session) -> ExitCode | int:
         return run_local(args, session, run, config, _PROG)
     if args.gpus is not None:
         raise UsageError("--gpus is for a run on this machine", "--local, or resources: in the infra file")
+    if args.require_capacity and args.dry_run == "client":
+        raise UsageError("--dry-run sends nothing, so what is free cannot be asked", "--dry-run=server")
     if args.dry_run == "client":
         return _print(args, session, run, config)
     from . import run_launch
@@ -98,23 +103,11 @@ def handle(args: argparse.Namespace, session: Session) -> ExitCode | int:
 
 
 def _plan(args: argparse.Namespace, session: Session, run: RunInfo, config: Config) -> tuple[Any, Config, Plan]:
-    """The cluster and the Plan for it. What is wrong in the files is said even when the cluster cannot be reached."""
+    """The cluster and the Plan for it."""
     from ..cluster.errors import INSTALL_KUBERAY
-    from ..facts import discover
 
-    try:
-        cluster = open_cluster(session)
-        facts = discover(cluster)
-    except ClusterError:
-        _, offline = load_plan(args, session, run=run, prog=_PROG, config=config)
-        refuse(offline.problems)
-        _refuse_unavailable(offline)
-        raise
-    config, plan = load_plan(
-        args, session, facts, run=run, context_namespace=cluster.namespace, prog=_PROG, config=config
-    )
-    refuse(plan.problems)
-    if not facts.kuberay and plan.kind == "RayJob":
+    cluster, config, plan = cluster_plan(args, session, run, config, _PROG, refuse_offline=_refuse_unavailable)
+    if not plan.facts.kuberay and plan.kind == "RayJob":
         raise ClusterError(
             f"this cluster has no KubeRay (ray.io/v1 is not served by {cluster.server})",
             INSTALL_KUBERAY,

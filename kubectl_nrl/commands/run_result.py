@@ -129,25 +129,31 @@ class DryRunResult:
     checked: Sequence[str]
     refusals: Sequence[tuple[str, str]]
     notes: Sequence[str]
-    checks: Sequence[tuple[str, bool | None, str, str]]
+    checks: Sequence[Mapping[str, Any]]
     exit_code: int
 
     schema = "dry_run"
 
+    @property
+    def refused(self) -> dict[str, str]:
+        """What was refused, with all that was said of it."""
+        said: dict[str, list[str]] = {}
+        for subject, message in self.refusals:
+            said.setdefault(subject, []).append(message)
+        return {subject: "; ".join(messages) for subject, messages in said.items()}
+
     def text(self) -> str:
-        refused = dict(self.refusals)
+        refused = self.refused
         lines = [f"{'refused' if s in refused else 'ok':<8} {s}" for s in self.checked]
         return "\n".join([*lines, f'dry run: nothing was created in namespace "{self.namespace}"'])
 
     def data(self) -> dict[str, Any]:
-        refused = dict(self.refusals)
+        refused = self.refused
         return {
             "namespace": self.namespace,
             "run": self.run,
             "objects": [{"object": s, "ok": s not in refused, "message": refused.get(s, "")} for s in self.checked],
-            "checks": [
-                {"title": title, "ok": ok, "detail": detail, "fix": fix} for title, ok, detail, fix in self.checks
-            ],
+            "checks": [dict(check) for check in self.checks],
             "notes": list(self.notes),
             "exitCode": self.exit_code,
         }

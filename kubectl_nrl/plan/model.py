@@ -52,6 +52,10 @@ class PlannedObject:
     await_refs: tuple[Ref, ...] = ()
     sources: Mapping[tuple[str | int, ...], str] = field(default_factory=dict)
 
+    def source(self, path: tuple[str | int, ...]) -> str:
+        """Who set the field, or the nearest field around it; empty where nobody is known."""
+        return next((self.sources[path[:end]] for end in range(len(path), 0, -1) if path[:end] in self.sources), "")
+
     @property
     def kind(self) -> str:
         return str(self.manifest["kind"])

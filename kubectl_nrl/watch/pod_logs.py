@@ -8,8 +8,8 @@ from typing import Any
 
 from ..errors import ClusterError
 from ..labels import RAY_CLUSTER, RAY_NODE_TYPE
-from .pod_log import LOOK, PodLog
 from ..reasons import being_deleted
+from .pod_log import LOOK, PodLog
 
 Pod = Mapping[str, Any]
 #: Gets whole lines of one pod.

@@ -22,7 +22,6 @@ from context import (
 from nrl_plugins.dra_computedomain import ComputeDomain
 from nrl_plugins.dra_roce import Roce
 
-from kubectl_nrl.claims import other_claim_checks, other_claims
 from kubectl_nrl.errors import ClusterError
 from kubectl_nrl.facts import ClusterFacts
 
@@ -329,30 +328,6 @@ def test_nothing_is_looked_at_when_nobody_asks(driver) -> None:
 def test_a_failure_of_the_cluster_is_not_swallowed(driver) -> None:
     with pytest.raises(ClusterError):
         oks(driver, broken=frozenset({"DeviceClass"}))
-
-
-def test_other_claims_must_exist() -> None:
-    infra = hand_written(
-        {"name": CHANNEL},
-        {"name": "gpus", "resourceClaimTemplateName": "gpu-template"},
-        {"name": "shared", "resourceClaimName": "one-claim"},
-        {"name": NICS, "resourceClaimTemplateName": "ignored-since-replaced"},
-    )
-    ctx, known = context(infra), {CHANNEL, NICS}
-    assert list(other_claims(ctx, known)) == [("ResourceClaim", "one-claim"), ("ResourceClaimTemplate", "gpu-template")]
-    cluster = FakeCluster([thing("ResourceClaim", "one-claim")])
-    assert [check.ok for check in other_claim_checks(ctx, cluster, known)] == [True, False]
-    assert cluster.asked[0] == ("resource.k8s.io/v1", "ResourceClaim", "rl")
-    older = FakeCluster()
-    list(other_claim_checks(context(infra, facts=ClusterFacts(dra_version="v1beta1")), older, known))
-    assert {api for api, _, _ in older.asked} == {"resource.k8s.io/v1beta1"}
-    kinds = frozenset({"ResourceClaim", "ResourceClaimTemplate"})
-    assert [check.ok for check in other_claim_checks(ctx, FakeCluster(forbidden=kinds), known)] == [None, None]
-
-
-def test_a_claim_of_a_driver_that_is_not_used_must_exist_too() -> None:
-    ctx = context(hand_written({"name": NICS, "resourceClaimTemplateName": "mine"}))
-    assert list(other_claims(ctx, {CHANNEL})) == [("ResourceClaimTemplate", "mine")]
 
 
 def test_a_domain_that_is_being_deleted_is_a_reason() -> None:

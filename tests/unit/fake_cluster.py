@@ -43,9 +43,13 @@ class FakeCluster:
     after: dict[tuple[str, str], Any] = field(default_factory=dict)
     calls: list[tuple[str, str, str]] = field(default_factory=list)
     denied: set[tuple[str, str]] = field(default_factory=set)
-    #: Groups that are served beside Kubernetes' own and KubeRay's, and the server's clock.
-    more_served: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    #: Groups that are served beside Kubernetes' core, and the server's clock.
+    groups: dict[str, tuple[str, ...]] = field(default_factory=lambda: {"ray.io": ("v1",)})
     now: datetime | None = None
+    #: Namespaces that are not there; all others are.
+    no_namespaces: set[str] = field(default_factory=set)
+    #: Verbs that a service account may use on ConfigMaps; None: that may not be asked.
+    accounts: dict[str, set[str]] | None = field(default_factory=dict)
     _watchers: list[tuple[str, str, str, str | None, queue.Queue[WatchEvent]]] = field(default_factory=list)
     _uid: int = 0
     _version: int = 0
@@ -110,7 +114,19 @@ class FakeCluster:
     def get(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> dict[str, Any] | None:
         self._note("get", kind, name)
         found = self.objects.get((kind, namespace or self.namespace, name))
+        if found is None and kind == "Namespace" and name not in self.no_namespaces:
+            return {"kind": kind, "metadata": {"name": name}}
         return copy.deepcopy(found)
+
+    def metadata(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> dict[str, Any] | None:
+        found = self.get(api_version, kind, name, namespace)
+        return found and {"kind": "PartialObjectMetadata", "metadata": found["metadata"]}
+
+    def plural(self, api_version: str, kind: str) -> str:
+        return f"{kind.lower()}s"
+
+    def server_version(self) -> str:
+        return "v1.34.4"
 
     def list(
         self, api_version: str, kind: str, namespace: str | None = None, *, label_selector: str = "", field_selector:
@@ -195,7 +211,7 @@ class FakeCluster:
                 continue
 
     def served(self) -> dict[str, tuple[str, ...]]:
-        return {"": ("v1",), "ray.io": ("v1",), **self.more_served}
+        return {"": ("v1",), **self.groups}
 
     def time(self) -> datetime | None:
         return self.now
@@ -203,6 +219,12 @@ class FakeCluster:
     def can_i(self, verb: str, group: str, resource: str, namespace: str, *, subresource: str = "") -> bool | None:
         self.calls.append(("can-i", f"{resource}/{subresource}".rstrip("/"), verb))
         return (verb, f"{resource}/{subresource}".rstrip("/")) not in self.denied
+
+    def may_account(self, verb: str, group: str, resource: str, namespace: str, account: str) -> bool:
+        self.calls.append(("may-account", resource, verb))
+        if self.accounts is None:
+            raise ClusterError("cannot ask what a service account may do", status=403, reason="Forbidden")
+        return verb in self.accounts.get(account, set())
 
 
 class FakeJobs:

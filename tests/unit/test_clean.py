@@ -19,7 +19,7 @@ class Yard:
     """A Project whose cluster holds what a test puts there; pods go with their Ray cluster."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.cluster = FakeCluster(now=NOW, more_served=dict(DOMAINS))
+        self.cluster = FakeCluster(now=NOW, groups={"ray.io": ("v1",), **DOMAINS})
         self.project = Project()
         monkeypatch.setattr("kubectl_nrl.cluster.Cluster.connect", lambda **words: self.cluster)
         monkeypatch.setattr("kubectl_nrl.commands.clean_cluster.GONE", 0.0)

@@ -271,7 +271,7 @@ def test_a_check_of_a_plugin_ends_the_run_before_anything_is_made(world: World) 
     )
     done = world.run()
     assert done.exit == 3
-    assert "error: the moon is full\nhint: wait a day" in done.err
+    assert "error: moon phase: the moon is full\nhint: wait a day" in done.err
     assert world.created() == []
 
 

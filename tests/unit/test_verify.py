@@ -30,7 +30,7 @@ GENERATED = b"Processed prompts: 100%|####| 32/32\n"
 class World:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.cluster, self.jobs = FakeCluster(), FakeJobs(PAGE + GENERATED, "SUCCEEDED")
-        self.cluster.more_served = {"resource.k8s.io": ("v1",)}
+        self.cluster.groups["resource.k8s.io"] = ("v1",)
         self.jobs.chunk = 11
         monkeypatch.setattr("kubectl_nrl.cluster.Cluster.connect", lambda **words: self.cluster)
         monkeypatch.setattr("kubectl_nrl.ray_jobs.connect", lambda cluster, raycluster: self.jobs)
