@@ -132,7 +132,8 @@ class Wait:
         else:
             self._inquiry.rest()
             self._answer = replace(answer, said=())
-        self._telling.tell(picture.troubles)
+        # What is the state itself (`Suspended`) is said as such.
+        self._telling.tell(trouble for trouble in picture.troubles if trouble.reason != picture.state)
         self._tell_readiness(picture)
         return picture
 

@@ -145,6 +145,34 @@ def test_an_operator_that_is_down_is_named(kwok_cluster: Cluster, kwok_namespace
         )
 
 
+def test_a_head_that_was_killed_and_came_back_lost_its_history(kwok_cluster: Cluster, kwok_namespace: str) -> None:
+    """Written into the status as kubelet does, since a fake pod runs nothing that could die."""
+    look = Looking(kwok_cluster, kwok_namespace)
+    look.create(rayjob("killed", submissionMode="InteractiveMode"))
+    words = [
+        "-n",
+        kwok_namespace,
+        "get",
+        "pods",
+        "-l",
+        "ray.io/node-type=head",
+        "--field-selector",
+        "status.phase=Running",
+    ]
+    wait_until(lambda: bool(kwok_cluster.kubectl(*words, "-o", "name")), "the head", 120)
+    killed = {"reason": "OOMKilled", "exitCode": 137, "startedAt": None, "finishedAt": None}
+    change = [
+        {"op": "replace", "path": "/status/containerStatuses/0/restartCount", "value": 1},
+        {"op": "replace", "path": "/status/containerStatuses/0/lastState", "value": {"terminated": killed}},
+    ]
+    head = kwok_cluster.kubectl(*words, "-o", "name").strip()
+    patch = ["patch", head, "--subresource=status", "--type=json", "-p", json.dumps(change)]
+    kwok_cluster.kubectl("-n", kwok_namespace, *patch)
+    restarted = look.until("killed", lambda trouble: trouble.reason == "Restarted")
+    assert restarted.line.startswith("head: Restarted, container ray was restarted after OOMKilled (exit 137)")
+    assert restarted.line.endswith("Ray's jobs and their history are lost")
+
+
 def claims(cli: CommandLine, claim: str) -> None:
     """The next run's worker mounts that claim."""
     written = files("true", image="none/ray:1", name="k", codePath="/tmp")
