@@ -16,7 +16,7 @@ from ..reasons.gather import unready
 from ..reasons.server_clock import ServerClock
 from .feeds import Feeds
 from .inquiry import Answer, Inquiry
-from .telling import Telling
+from .telling import Readiness, Telling
 
 #: Seconds of quiet after which changes are judged, so that pods of one kind make one line; and how long to wait for quiet.
 SETTLE, UNSETTLED = 0.4, 2.0
@@ -42,14 +42,13 @@ class Wait:
         self._say, self._warn, self._event, self._view = say, warn, event, view
         self._clock = clock
         self._server_clock = ServerClock(clock)
-        self._telling = Telling(self._tell, clock)
+        self._telling, self._readiness = Telling(self._tell, clock), Readiness(say, clock)
         self._stop = threading.Event()
         self.ray_cluster = ""
         self.pods: dict[str, Mapping[str, Any]] = {}
         self._object: Mapping[str, Any] | None = None
         self._answer, self._faults_told = Answer(), set[str]()
         self._picture: Snapshot | None = None
-        self._said_ready = ""
         self._changed: tuple[float, float] | None = None
         self._judge_at = clock() + JUDGE
 
@@ -134,16 +133,12 @@ class Wait:
             self._answer = replace(answer, said=())
         # What is the state itself (`Suspended`) is said as such.
         self._telling.tell(trouble for trouble in picture.troubles if trouble.reason != picture.state)
-        self._tell_readiness(picture)
+        if not all(map(being_deleted, pods)):
+            self._readiness.tell(
+                *(sum(getattr(group, what) for group in picture.groups) for what in ("ready", "total"))
+            )
         return picture
 
     def _tell(self, trouble: Trouble) -> None:
         self._say(trouble.line)
         self._event({"event": "cause", "message": trouble.line})
-
-    def _tell_readiness(self, picture: Snapshot) -> None:
-        ready = sum(group.ready for group in picture.groups)
-        line = f"{ready}/{sum(group.total for group in picture.groups)} pods ready"
-        if line != self._said_ready and not all(map(being_deleted, self.pods.values())):
-            self._said_ready = line
-            self._say(line)
