@@ -10,7 +10,9 @@ import pytest
 import yaml
 from cluster.fixtures import Cluster
 from command_line import CommandLine, wait_until
+from nrl_plugins.dra_computedomain import ComputeDomain
 from nrl_plugins.scheduler_default import DefaultScheduler
+from nrl_plugins.scheduler_kai import KaiScheduler
 from run_files import files
 from waiting_rayjobs import Looking, rayjob
 
@@ -171,6 +173,46 @@ def test_a_head_that_was_killed_and_came_back_lost_its_history(kwok_cluster: Clu
     restarted = look.until("killed", lambda trouble: trouble.reason == "Restarted")
     assert restarted.line.startswith("head: Restarted, container ray was restarted after OOMKilled (exit 137)")
     assert restarted.line.endswith("Ray's jobs and their history are lost")
+
+
+def test_what_kai_and_the_dra_driver_write_is_named(kwok_cluster: Cluster, kwok_namespace: str) -> None:
+    """Objects that the real CRDs accept, written as the real controllers write them; they themselves are not here."""
+    look = Looking(kwok_cluster, kwok_namespace)
+    kai = {"schedulerName": "kai-scheduler"}
+    look.create(rayjob("gang", head=kai, worker=kai))
+    get = ["-n", kwok_namespace, "get"]
+    wait_until(lambda: len(kwok_cluster.kubectl(*get, "pods", "-o", "name").split()) == 3, "the pods", 120)
+    uid = kwok_cluster.kubectl(*get, "rayjob", "gang", "-o", "jsonpath={.metadata.uid}")
+    owners = [{"apiVersion": "ray.io/v1", "kind": "RayJob", "name": "gang", "uid": uid}]
+    group, domain = {"name": "pg-gang", "ownerReferences": owners}, {"name": "domain", "ownerReferences": owners}
+    channel = {"resourceClaimTemplate": {"name": "domain"}}
+    look.create(
+        {"apiVersion": "scheduling.run.ai/v2alpha2", "kind": "PodGroup", "metadata": group, "spec": {"minMember": 3}},
+        {
+            "apiVersion": "resource.nvidia.com/v1beta1", "kind": "ComputeDomain", "metadata": domain,
+            "spec": {"numNodes": 0, "channel": channel},
+        },
+    )  # fmt: skip
+    kwok_cluster.kubectl("-n", kwok_namespace, "annotate", "pods", "--all", "pod-group-name=pg-gang")
+
+    def write(what: str, status: dict[str, object]) -> None:
+        words = ["patch", what, "--subresource=status", "--type=merge", "-p", json.dumps({"status": status})]
+        kwok_cluster.kubectl("-n", kwok_namespace, *words)
+
+    why = {"reason": "QueueDoesNotExist", "message": "Queue 'nope' does not exist"}
+    condition = {"type": "UnschedulableOnNodePool", "nodePool": "default", "status": "True", "reasons": [why]}
+    write("podgroup/pg-gang", {"schedulingConditions": [condition]})
+    providers = (KaiScheduler(), ComputeDomain())
+    lines = {"gang": "PodGroup pg-gang: QueueDoesNotExist, Queue 'nope' does not exist"}
+    look.lines(lines, providers=providers)
+    write("podgroup/pg-gang", {"schedulingConditions": []})
+    look.lines({"gang": "PodGroup pg-gang: GangWaiting, 0/3 pods scheduled"}, providers=providers)
+    node = {"name": "n0", "ipAddress": "10.0.0.1", "cliqueID": "c", "index": 0, "status": "NotReady"}
+    write("computedomain/domain", {"status": "NotReady", "nodes": [node]})
+    look.lines(
+        {"gang": "ComputeDomain domain: NotReady, the IMEX daemon is not ready on 1 of 1 nodes: n0"},
+        providers=providers,
+    )
 
 
 def claims(cli: CommandLine, claim: str) -> None:
