@@ -134,6 +134,11 @@ def test_pods_that_admission_refuses_are_named_although_there_are_none(
         rayjob("limit", head=asks(cpu="10m")),
     )
     look.lines({"limit": "head: LimitRange, maximum cpu usage per Container is 1m"})
+    full = {"hard": {"count/rayclusters.ray.io": "2"}}
+    look.create(
+        {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "c"}, "spec": full}, rayjob("cluster")
+    )
+    look.lines({"cluster": "rayjob/cluster: QuotaExceeded, exceeded quota: c, requested: count/rayclusters.ray.io=1"})
 
 
 def test_an_operator_that_is_down_is_named(kwok_cluster: Cluster, kwok_namespace: str) -> None:
