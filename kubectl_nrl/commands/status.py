@@ -177,6 +177,10 @@ def _ask_cluster(
 
 def _here(session: Session, word: str, recipe: str) -> list[LocalRecord]:
     """This machine's: those of a name or a recipe, else all that is not over."""
+    from ..run_directory import any_local
+
+    if not any_local(session.env):
+        return []
     from .. import local
 
     if word:
@@ -197,6 +201,8 @@ def _processes(record: LocalRecord) -> int:
 
 def say_what_to_do(session: Session, status: Status) -> None:
     """Name what holds GPUs for nothing, and what was left behind on this machine, each with the command that ends it."""
+    from ..run_directory import any_local
+
     output = session.output
     for item in status.items:
         if item.final and item.run is not None and item.gpus:
@@ -207,11 +213,6 @@ def say_what_to_do(session: Session, status: Status) -> None:
         if record.orphaned:
             output.warn(f"{record.id}: its supervisor was killed, and nobody ends what it started")
             output.hint("kubectl nrl clean")
-    if not (status.asked or status.items or status.here.records or status.place) and _any_run(session):
+    if not (status.asked or status.items or status.here.records or status.place) and any_local(session.env):
         output.note("runs that are over: kubectl nrl runs --local")
 
-
-def _any_run(session: Session) -> bool:
-    from .. import local
-
-    return bool(local.runs(session.env))

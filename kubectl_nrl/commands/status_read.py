@@ -163,13 +163,15 @@ def _ray_clusters(
 
 def _log(session: Session, run: RunRecord) -> LogFacts | None:
     """The copy of the driver's log on this machine, if there is one of this run's present attempt."""
-    from ..watch import directory, read_record
+    from ..run_directory import directory
 
     try:
         folder = directory(run.id, session.env)
         size = (folder / "driver.log").stat().st_size
     except (OSError, ValueError):
         return None
+    from ..watch import read_record
+
     record = read_record(folder)
     whole = (
         run.final and bool(record.get("complete")) and str(record.get("cluster_uid", "")).rstrip("+") == run.ray_cluster

@@ -153,7 +153,7 @@ def _message(item: Item) -> str:
 
 def holding(item: Item, now: datetime) -> str:
     """What a finished run still has, and until when."""
-    from ..watch import is_worker
+    from ..reasons import is_worker
 
     if not item.pods:
         return "nothing"
