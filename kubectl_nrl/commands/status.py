@@ -215,4 +215,3 @@ def say_what_to_do(session: Session, status: Status) -> None:
             output.hint("kubectl nrl clean")
     if not (status.asked or status.items or status.here.records or status.place) and any_local(session.env):
         output.note("runs that are over: kubectl nrl runs --local")
-

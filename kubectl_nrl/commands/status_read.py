@@ -6,6 +6,7 @@ One that was asked for gets every source; of many, only what is read for all of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
@@ -15,7 +16,7 @@ from .connecting import RAY_API, paste
 from .run_launch import commands_for
 from .run_result import LogFacts
 from .session import Session
-from .status_item import Item
+from .status_item import Item, head_replaced
 from .together import together
 
 if TYPE_CHECKING:
@@ -90,6 +91,9 @@ def item(session: Session, found: Situation) -> Item:
     from ..runs.lifetimes import lifetimes
 
     snapshot = reasons.snapshot(found, session.clock())
+    note = head_replaced(found.ray_cluster, found.pods)
+    if note:
+        snapshot = replace(snapshot, notes=(*snapshot.notes, note))
     if found.rayjob is None:
         assert found.ray_cluster is not None
         return Item(found.ray_cluster, snapshot, _there(found.pods))

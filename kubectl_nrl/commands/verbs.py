@@ -41,7 +41,11 @@ VERBS: Mapping[str, Verb] = {
         Verb("run", "launch a recipe and follow it to its end", "kubectl_nrl.commands.run"),
         Verb("job", "logs of a run, or stop it", "kubectl_nrl.commands.job"),
         Verb("logs", "what a run or cluster of this machine said", "kubectl_nrl.commands.logs"),
-        Verb("status", "what runs, what it waits for and what it holds, here and on the cluster", "kubectl_nrl.commands.status"),
+        Verb(
+            "status",
+            "what runs, what it waits for and what it holds, here and on the cluster",
+            "kubectl_nrl.commands.status",
+        ),
         Verb("cluster", "long-lived Ray clusters on this machine", "kubectl_nrl.commands.cluster"),
         Verb("clean", "remove what killed runs left on this machine", "kubectl_nrl.commands.clean"),
         Verb("runs", "my runs in this namespace and on this machine, running and past", "kubectl_nrl.commands.runs"),

@@ -23,6 +23,7 @@ RULES = {
         ]
     }
 }
+CLUSTER_READY = {"state": "ready", "stateTransitionTimes": {"ready": "2026-01-02T02:30:00Z"}}
 READY: dict[str, Any] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 NO_IMAGE: dict[str, Any] = {
     "phase": "Pending",
@@ -68,7 +69,8 @@ class World:
         workers = sum(pod != "head" for pod in pods)
         spec = {"headGroupSpec": {"template": {}}, "workerGroupSpecs": [{"groupName": "gpu", "replicas": workers}]}
         meta = {**self._meta(name, owner, **{"kubectl-nrl/cluster": cluster}), "ownerReferences": refs or []}
-        self.cluster.put({"kind": "RayCluster", "metadata": meta, "spec": spec, "status": {"state": "ready"}})
+        up = CLUSTER_READY if pods and all(status == READY for status in pods.values()) else {}
+        self.cluster.put({"kind": "RayCluster", "metadata": meta, "spec": spec, "status": dict(up)})
         for pod, status in pods.items():
             kind = (
                 {"ray.io/node-type": "head"} if pod == "head" else {"ray.io/node-type": "worker", "ray.io/group": "gpu"}
@@ -78,7 +80,16 @@ class World:
             container = {"name": "ray", "resources": {"limits": gpus}}
             spec = {"nodeName": "n0", "containers": [container]}
             self.cluster.put(
-                {"kind": "Pod", "metadata": {"name": f"{name}-{pod}", "labels": labels}, "spec": spec, "status": status}
+                {
+                    "kind": "Pod",
+                    "metadata": {
+                        "name": f"{name}-{pod}",
+                        "labels": labels,
+                        "creationTimestamp": "2026-01-02T02:00:00Z",
+                    },
+                    "spec": spec,
+                    "status": status,
+                }
             )
 
     def run(self, line: str) -> Outcome:

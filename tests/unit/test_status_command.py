@@ -154,6 +154,19 @@ def test_what_may_not_be_seen_is_a_note_and_no_failure(world: World, kind: str) 
         assert all(notes)
 
 
+def test_a_head_that_was_replaced_and_the_one_that_still_ends(world: World) -> None:
+    world.raycluster("gym", {"head": READY, "w0": READY})
+    old = world.cluster.objects["Pod", "default", "gym-head"]
+    fresh = {**old["metadata"], "name": "gym-head2", "uid": "new", "creationTimestamp": "2026-01-02T02:50:00Z"}
+    world.cluster.put({**old, "metadata": fresh})
+    world.cluster.put({**old, "metadata": {**old["metadata"], "deletionTimestamp": "2026-01-02T02:49:00Z"}})
+    item = world.items("status gym")[0]
+    assert (item["podsReady"], item["podsTotal"]) == (2, 2)
+    assert item["groups"][0]["states"] == {"Ready": 1, "Terminating": 1}
+    assert "its head is a new pod since 2026-01-02 02:50:00 UTC" in item["notes"][0]
+    assert "1 Terminating" in world.run("status gym").ok().out
+
+
 def test_a_recipe_finds_what_was_made_from_it(world: World) -> None:
     world.project.write(
         "r.yaml",
