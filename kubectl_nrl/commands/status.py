@@ -141,8 +141,7 @@ def _there(
             raise UsageError(
                 f'no run or cluster "{question.word}" on this machine, and no cluster is configured', "kubectl nrl runs"
             ) from error
-        if error.reason != "NoConfig":
-            session.output.note(f"this machine only: {error.message}")
+        session.output.note(f"this machine only: {error.message}")
         return [], ""
     except UsageError:
         if here:

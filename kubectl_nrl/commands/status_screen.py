@@ -65,7 +65,7 @@ class Status:
     def _nothing(self) -> str:
         if not self.place:
             return self.here.text()
-        return f"nothing of yours runs in {self.place}, nor on this machine"
+        return f"nothing{'' if self.whose else ' of yours'} runs in {self.place}, nor on this machine"
 
     def _table(self) -> Iterator[str]:
         """A line for each; on a terminal its trouble stands below where it does not fit beside."""

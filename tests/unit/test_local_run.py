@@ -319,6 +319,12 @@ def test_lists_hold_what_ran(local: Local) -> None:
     assert local.project.run("status nothing").exit == 2
 
 
+def test_watching_one_run_ends_with_it(local: Local) -> None:
+    local.begin("sleep 1", "--run-id watched")
+    lines = local.project.run("status watched -w").ok().out.splitlines()
+    assert lines[-1] == "watched: SUCCEEDED, this machine"
+
+
 def test_logs_shows_the_last_lines(local: Local) -> None:
     local.run("seq 1 500").ok()
     assert local.project.run("logs recipe.yaml").ok().out.splitlines()[0] == "301"

@@ -37,6 +37,18 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return play
 
 
+def once_watched(world: World, act: Callable[[], Any]) -> None:
+    """Do something as soon as somebody watches a RayJob, who has then been given it as it is."""
+
+    def wait() -> None:
+        while not any(watcher[0] == "RayJob" for watcher in list(world.cluster._watchers)):
+            pause.wait(0.01)
+        act()
+
+    pause = threading.Event()
+    threading.Thread(target=wait, daemon=True).start()
+
+
 def test_several_are_told_by_a_line_per_change_until_ctrl_c(world: World, script: Callable[..., None]) -> None:
     world.rayjob("a", STARTING, {"head": NO_IMAGE})
     script(
@@ -84,23 +96,25 @@ def test_a_refusal_in_the_middle_ends_it(world: World, script: Callable[..., Non
     assert world.run("status -w").exit == 3
 
 
+def test_a_named_ray_cluster_is_watched_until_it_is_gone(world: World, script: Callable[..., None]) -> None:
+    world.raycluster("gym", {"head": READY})
+    script(lambda: None, lambda: world.cluster.remove("RayCluster", "gym"))
+    assert world.run("status gym -w").ok().out.splitlines() == ["raycluster/gym: Ready, 1/1 pods ready", "gym: gone"]
+
+
 def test_one_run_is_watched_to_its_end_whatever_that_is(world: World) -> None:
     world.rayjob("a", STARTING, {"head": READY})
     failed = {"jobDeploymentStatus": "Failed", "jobStatus": "FAILED", "reason": "AppFailed", "message": "exit 3"}
-    ends = threading.Timer(0.3, lambda: world.cluster.set_status("RayJob", "a", **failed))
-    ends.start()
+    once_watched(world, lambda: world.cluster.set_status("RayJob", "a", **failed))
     done = world.run("status a -w").ok()
-    ends.join()
     assert done.out.splitlines()[0] == "Initializing: its Ray cluster is starting"
     assert "rayjob/a: FAILED (AppFailed)" in done.out
 
 
 def test_one_run_as_json_is_its_last_state(world: World) -> None:
     world.rayjob("a", RUNNING, {"head": READY})
-    ends = threading.Timer(0.3, lambda: world.cluster.set_status("RayJob", "a", **DONE))
-    ends.start()
+    once_watched(world, lambda: world.cluster.set_status("RayJob", "a", **DONE))
     assert world.items("status a -w")[0]["state"] == "SUCCEEDED"
-    ends.join()
 
 
 def test_a_run_that_is_over_is_told_at_once(world: World) -> None:
@@ -110,10 +124,8 @@ def test_a_run_that_is_over_is_told_at_once(world: World) -> None:
 
 def test_a_run_that_is_deleted_has_no_known_end(world: World) -> None:
     world.rayjob("a", RUNNING, {"head": READY})
-    goes = threading.Timer(0.3, lambda: world.cluster.remove("RayJob", "a"))
-    goes.start()
+    once_watched(world, lambda: world.cluster.remove("RayJob", "a"))
     done = world.run("status a -w")
-    goes.join()
     assert done.exit == 6
     assert "was deleted before it ended" in done.err
 
