@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..errors import ClusterError, ExitCode, UsageError
+from ..errors import ClusterError, ConfigError, ExitCode, UsageError
 from ..parser import PROG, recipe_and_overrides
 from .connecting import namespace_of, open_cluster, paste
 from .local_list import LocalList
@@ -96,10 +96,12 @@ def _config(args: argparse.Namespace, session: Session, recipe: str) -> tuple[Co
     from ..plan import is_local
     from .planning import load_config, plan_options
 
+    there = (session.cwd / recipe).is_file()
     try:
         config = load_config(args, session, _PROG)
-    except UsageError:
-        if args.infra is None and _here(session, "", recipe):
+    except (UsageError, ConfigError) as error:
+        # No infra file, or a recipe that is gone: what it left on this machine is known all the same.
+        if args.infra is None and _here(session, "", recipe) and (isinstance(error, UsageError) or not there):
             return None, True
         raise
     return config, is_local(config, plan_options(args, session))

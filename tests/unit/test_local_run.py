@@ -317,6 +317,8 @@ def test_lists_hold_what_ran(local: Local) -> None:
     assert local.project.run("status").ok().out == "nothing runs on this machine\n"
     assert "SUCCEEDED" in local.project.run("status recipe.yaml").ok().out
     assert local.project.run("status nothing").exit == 2
+    (local.project.path / "recipe.yaml").unlink()
+    assert "SUCCEEDED" in local.project.run("status recipe.yaml").ok().out
 
 
 def test_watching_one_run_ends_with_it(local: Local) -> None:
