@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..errors import ClusterError, ExitCode, UsageError
+from ..errors import ClusterError, ConfigError, ExitCode, UsageError
 from ..parser import PROG, recipe_and_overrides
 from .connecting import namespace_of, open_cluster, paste
 from .local_list import LocalList
@@ -96,10 +96,12 @@ def _config(args: argparse.Namespace, session: Session, recipe: str) -> tuple[Co
     from ..plan import is_local
     from .planning import load_config, plan_options
 
+    there = (session.cwd / recipe).is_file()
     try:
         config = load_config(args, session, _PROG)
-    except UsageError:
-        if args.infra is None and _here(session, "", recipe):
+    except (UsageError, ConfigError) as error:
+        # No infra file, or a recipe that is gone: what it left on this machine is known all the same.
+        if args.infra is None and _here(session, "", recipe) and (isinstance(error, UsageError) or not there):
             return None, True
         raise
     return config, is_local(config, plan_options(args, session))
@@ -141,8 +143,7 @@ def _there(
             raise UsageError(
                 f'no run or cluster "{question.word}" on this machine, and no cluster is configured', "kubectl nrl runs"
             ) from error
-        if error.reason != "NoConfig":
-            session.output.note(f"this machine only: {error.message}")
+        session.output.note(f"this machine only: {error.message}")
         return [], ""
     except UsageError:
         if here:
@@ -177,6 +178,10 @@ def _ask_cluster(
 
 def _here(session: Session, word: str, recipe: str) -> list[LocalRecord]:
     """This machine's: those of a name or a recipe, else all that is not over."""
+    from ..run_directory import any_local
+
+    if not any_local(session.env):
+        return []
     from .. import local
 
     if word:
@@ -197,6 +202,8 @@ def _processes(record: LocalRecord) -> int:
 
 def say_what_to_do(session: Session, status: Status) -> None:
     """Name what holds GPUs for nothing, and what was left behind on this machine, each with the command that ends it."""
+    from ..run_directory import any_local
+
     output = session.output
     for item in status.items:
         if item.final and item.run is not None and item.gpus:
@@ -207,11 +214,5 @@ def say_what_to_do(session: Session, status: Status) -> None:
         if record.orphaned:
             output.warn(f"{record.id}: its supervisor was killed, and nobody ends what it started")
             output.hint("kubectl nrl clean")
-    if not (status.asked or status.items or status.here.records or status.place) and _any_run(session):
+    if not (status.asked or status.items or status.here.records or status.place) and any_local(session.env):
         output.note("runs that are over: kubectl nrl runs --local")
-
-
-def _any_run(session: Session) -> bool:
-    from .. import local
-
-    return bool(local.runs(session.env))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from ..labels import OWNER, UPSTREAM_OWNER, labels_of
+from ..labels import OWNER, RAY_NODE_TYPE, UPSTREAM_OWNER, labels_of
 from ..rayjob_state import outcome, parse_time
 from .run_result import LogFacts
 
@@ -123,6 +123,25 @@ class Item:
             "wandb": run.wandb if run is not None else "",
             "commands": dict(self.commands or {}),
         }
+
+
+def head_replaced(ray_cluster: Mapping[str, Any] | None, pods: Sequence[Mapping[str, Any]]) -> str:
+    """A note on a head that is younger than its Ray cluster's readiness; empty otherwise.
+
+    KubeRay keeps the time at which a cluster became ready (`status.stateTransitionTimes`) when a head dies later and it
+    makes another.
+    """
+    from ..reasons import being_deleted
+
+    times = ((ray_cluster or {}).get("status") or {}).get("stateTransitionTimes") or {}
+    ready = parse_time(times.get("ready"))
+    heads = [p for p in pods if labels_of(p).get(RAY_NODE_TYPE) == "head" and not being_deleted(p)]
+    made = parse_time(heads[0]["metadata"].get("creationTimestamp")) if heads else None
+    if ready is None or made is None or made <= ready:
+        return ""
+    return (
+        f"its head is a new pod since {made:%Y-%m-%d %H:%M:%S} UTC: Ray's jobs and their history from before are lost"
+    )
 
 
 def _group_data(group: GroupView) -> dict[str, Any]:

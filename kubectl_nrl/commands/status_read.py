@@ -6,6 +6,7 @@ One that was asked for gets every source; of many, only what is read for all of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
@@ -15,7 +16,7 @@ from .connecting import RAY_API, paste
 from .run_launch import commands_for
 from .run_result import LogFacts
 from .session import Session
-from .status_item import Item
+from .status_item import Item, head_replaced
 from .together import together
 
 if TYPE_CHECKING:
@@ -90,6 +91,9 @@ def item(session: Session, found: Situation) -> Item:
     from ..runs.lifetimes import lifetimes
 
     snapshot = reasons.snapshot(found, session.clock())
+    note = head_replaced(found.ray_cluster, found.pods)
+    if note:
+        snapshot = replace(snapshot, notes=(*snapshot.notes, note))
     if found.rayjob is None:
         assert found.ray_cluster is not None
         return Item(found.ray_cluster, snapshot, _there(found.pods))
@@ -163,13 +167,15 @@ def _ray_clusters(
 
 def _log(session: Session, run: RunRecord) -> LogFacts | None:
     """The copy of the driver's log on this machine, if there is one of this run's present attempt."""
-    from ..watch import directory, read_record
+    from ..run_directory import directory
 
     try:
         folder = directory(run.id, session.env)
         size = (folder / "driver.log").stat().st_size
     except (OSError, ValueError):
         return None
+    from ..watch import read_record
+
     record = read_record(folder)
     whole = (
         run.final and bool(record.get("complete")) and str(record.get("cluster_uid", "")).rstrip("+") == run.ray_cluster

@@ -65,7 +65,7 @@ class Status:
     def _nothing(self) -> str:
         if not self.place:
             return self.here.text()
-        return f"nothing of yours runs in {self.place}, nor on this machine"
+        return f"nothing{'' if self.whose else ' of yours'} runs in {self.place}, nor on this machine"
 
     def _table(self) -> Iterator[str]:
         """A line for each; on a terminal its trouble stands below where it does not fit beside."""
@@ -153,7 +153,7 @@ def _message(item: Item) -> str:
 
 def holding(item: Item, now: datetime) -> str:
     """What a finished run still has, and until when."""
-    from ..watch import is_worker
+    from ..reasons import is_worker
 
     if not item.pods:
         return "nothing"

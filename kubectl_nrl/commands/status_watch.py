@@ -87,17 +87,30 @@ class _Several:
         self._lost_since: float | None = None
 
     def go_on(self, status: Status) -> ExitCode:
-        """Until Ctrl-C; raises `ClusterError` when the API server stays away, or refuses."""
+        """Until Ctrl-C, or until what was named is over or gone. Raises `ClusterError` when the API server refuses, or stays away."""
         try:
-            while True:
-                self._show(status)
+            self._show(status)
+            while not self._over(status):
                 time.sleep(PAUSE)
                 status = self._again() or status
+                self._show(status)
+            return ExitCode.OK
+        except UsageError:  # what was named was there at first
+            self._panel.close()
+            self._session.output.line(f"{self._question.word}: gone")
+            return ExitCode.OK
         except KeyboardInterrupt:
             self._panel.close(keep=True)
             return ExitCode.INTERRUPTED
         finally:
-            self._panel.close()
+            self._panel.close(keep=True)
+
+    def _over(self, status: Status) -> bool:
+        """Whether a run of this machine was named and is over."""
+        records = status.here.records
+        return bool(self._question.word and records and not status.items) and all(
+            record.orphaned or (record.final and record.torn_down) for record in records
+        )
 
     def _again(self) -> Status | None:
         try:

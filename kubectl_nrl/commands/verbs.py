@@ -41,7 +41,11 @@ VERBS: Mapping[str, Verb] = {
         Verb("run", "launch a recipe and follow it to its end", "kubectl_nrl.commands.run"),
         Verb("job", "list jobs, show a log, stop a run", "kubectl_nrl.commands.job"),
         Verb("logs", "what a run, its daemons or its pods said", "kubectl_nrl.commands.logs"),
-        Verb("status", "what runs on this machine", "kubectl_nrl.commands.status"),
+        Verb(
+            "status",
+            "what runs, what it waits for and what it holds, here and on the cluster",
+            "kubectl_nrl.commands.status",
+        ),
         Verb("cluster", "list Ray clusters; start and stop those of this machine", "kubectl_nrl.commands.cluster"),
         Verb(
             "clean", "remove what my runs left behind, on a cluster and on this machine", "kubectl_nrl.commands.clean"

@@ -67,7 +67,9 @@ def restarted(pod: Pod, now: datetime | None) -> Cause | None:
             if not head and older(last.get("finishedAt"), now, 600.0):
                 continue
             lost = ": Ray's jobs and their history are lost" if head else ""
-            text = f"container {container.get('name')} was restarted after {_end(last)}{lost}"
+            ended = parse_time(last.get("finishedAt"))
+            when = f" at {ended:%Y-%m-%d %H:%M:%S} UTC" if ended else ""
+            text = f"container {container.get('name')} was restarted{when} after {_end(last)}{lost}"
             return Cause("Restarted", text, "alone", ("Restarted", str(container.get("name"))))
     return None
 

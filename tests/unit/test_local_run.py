@@ -317,6 +317,14 @@ def test_lists_hold_what_ran(local: Local) -> None:
     assert local.project.run("status").ok().out == "nothing runs on this machine\n"
     assert "SUCCEEDED" in local.project.run("status recipe.yaml").ok().out
     assert local.project.run("status nothing").exit == 2
+    (local.project.path / "recipe.yaml").unlink()
+    assert "SUCCEEDED" in local.project.run("status recipe.yaml").ok().out
+
+
+def test_watching_one_run_ends_with_it(local: Local) -> None:
+    local.begin("sleep 1", "--run-id watched")
+    lines = local.project.run("status watched -w").ok().out.splitlines()
+    assert lines[-1] == "watched: SUCCEEDED, this machine"
 
 
 def test_logs_shows_the_last_lines(local: Local) -> None:

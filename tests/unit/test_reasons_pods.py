@@ -299,12 +299,12 @@ def test_a_container_that_crashes_again_and_again_is_the_same_trouble_while_it_r
 def test_a_head_that_came_back_lost_its_history() -> None:
     line = only(head(ready=True, containerStatuses=crashed(1, ready=True)), now=90000)
     assert (
-        line
-        == "head: Restarted, container ray was restarted after OOMKilled (exit 137): Ray's jobs and their history are lost"
+        line == "head: Restarted, container ray was restarted at 2026-11-30 12:01:00 UTC after OOMKilled (exit 137): "
+        "Ray's jobs and their history are lost"
     )
 
 
 def test_a_worker_that_came_back_is_told_for_ten_minutes() -> None:
     back = pod("w0", ready=True, containerStatuses=crashed(1, ready=True))
-    assert only(back, now=300).endswith("Restarted, container ray was restarted after OOMKilled (exit 137)")
+    assert only(back, now=300).endswith("was restarted at 2026-11-30 12:01:00 UTC after OOMKilled (exit 137)")
     assert causes([back], at(700)) == {}
