@@ -27,6 +27,8 @@ RAY_API = "ray.io/v1"
 REREAD = 30.0
 #: Seconds that a ready Ray cluster may go without a driver before the operator is suspected.
 NO_DRIVER = 120.0
+#: Seconds without the API server after which a run's outcome counts as unknown.
+PATIENCE = 900.0
 #: Seconds of quiet after which changes of pods are told, so that pods of one kind make one line.
 SETTLE = 0.4
 
@@ -55,7 +57,7 @@ class Follow:
 
     Both in the caller's thread.
 
-    `patience`: seconds without the API server after which the outcome counts as unknown.
+    `patience`: see `PATIENCE`.
     """
 
     def __init__(
@@ -67,13 +69,13 @@ class Follow:
         warn: Callable[[str], None] = lambda text: None,
         event: Callable[[Mapping[str, Any]], None] = lambda event: None,
         log: DriverLog | None = None,
-        patience: float = 900.0,
+        patience: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._cluster, self._target = cluster, target
         self._say, self._warn, self._event = say, warn, event
         self._log = log
-        self._patience, self._clock = patience, clock
+        self._patience, self._clock = PATIENCE if patience is None else patience, clock
         self._queue: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
         self._stop = threading.Event()
         self._pods_stop = threading.Event()
