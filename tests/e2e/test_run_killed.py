@@ -65,26 +65,29 @@ class Slaughter:
         """All fake heads are one process, so an id is used once."""
         return f"{self.cli.namespace}-{step}"
 
-    def at(self, step: int, *, arrives: bool = True) -> bool:
+    def at(self, step: int, *, sending: str = "") -> bool:
         """Run, and kill it when the API server has carried out that step; False when it did not come to so many.
 
-        Where the step does not arrive it is killed just before, with what it has done elsewhere than on the API server.
+        With `sending` it is killed as it sends the first request of that method, which does not arrive.
         """
-        run, running = self.id(step) + ("" if arrives else "-before"), list[Running]()
-
+        run, running = self.id(step) + sending.lower(), list[Running]()
         struck = threading.Event()
 
-        def kill(now: int) -> None:
-            if (
-                now < step or struck.is_set()
-            ):  # of two steps at once, the first answer may come after the second question
-                return
+        def strike() -> None:
             struck.set()
             os.kill(running[0].process.pid, self.signal)
-            if not arrives:
+
+        def before(_: int) -> None:
+            if sending and not struck.is_set() and proxy.steps[-1].startswith(f"{sending} "):
+                strike()
                 raise ConnectionResetError("who sent this is dead")
 
-        with SteppingProxy(self.cli.cluster.kubeconfig, **{"after" if arrives else "before": kill}) as proxy:
+        def after(now: int) -> None:
+            # Of two steps at once, the first answer may come after the second question.
+            if not sending and now >= step and not struck.is_set():
+                strike()
+
+        with SteppingProxy(self.cli.cluster.kubeconfig, before=before, after=after) as proxy:
             line = f"run recipe.yaml --infra infra.yaml --ttl 0 --run-id {run} {self.more}"
             running.append(self.cli.start(line, KUBECONFIG=str(proxy.kubeconfig)))
             process = running[0].process
@@ -189,15 +192,15 @@ def test_an_upload_killed_at_every_step_is_submitted_or_gives_its_pods_back(slau
     (code / "train.sh").write_text(f"echo waiting for go; while [ ! -e {slaughter.go} ]; do sleep 0.2; done; echo went")
     slaughter.more = "--repo-root code"
     slaughter.everywhere()
-    told = next(n for n, step in enumerate(slaughter.steps, 1) if step.startswith("PATCH"))
-    assert slaughter.at(told, arrives=False), slaughter.steps
+    assert slaughter.at(0, sending="PATCH"), slaughter.steps
+    untold = slaughter.killed[-1]
 
     # Ray has the job by now, and KubeRay was never told.
-    resumed = cli.start(f"job resume {slaughter.id(told)}-before --repo-root code", **cli.elsewhere())
+    resumed = cli.start(f"job resume {untold} --repo-root code", **cli.elsewhere())
     resumed.until(lambda: "waiting for go" in resumed.out, "the log")
-    assert f"Ray has job {slaughter.id(told)}-before already" in resumed.err
+    assert f"Ray has job {untold} already" in resumed.err
     submitted = {run for run, job in slaughter.rayjobs().items() if job["spec"].get("jobId")}
-    assert f"{slaughter.id(told)}-before" in submitted
+    assert untold in submitted
     assert submitted < set(slaughter.rayjobs()), "some were killed before they submitted"
 
     slaughter.go.touch()
