@@ -20,22 +20,27 @@ def take_children(cluster: Any, rayjob: Mapping[str, Any], warn: Callable[[str],
     meta, run = rayjob["metadata"], labels_of(rayjob).get(RUN)
     if not run:
         return []
-    served = child_kinds(cluster.served())
     taken = []
-    for kind in WORKERS_ONLY:
-        if kind not in served:
-            continue
+    for kind, version in _served(cluster):
         try:
-            found = cluster.list(served[kind], kind, meta["namespace"], label_selector=f"{RUN}={run}")
-            for child in found:
-                words = f"{kind.lower()}/{child['metadata']['name']}"
-                uid = child["metadata"]["uid"]
-                cluster.delete(served[kind], kind, child["metadata"]["name"], meta["namespace"], uid=uid)
-                taken.append(words)
+            found = cluster.list(version, kind, meta["namespace"], label_selector=f"{RUN}={run}")
         except ClusterError as error:
-            if error.status != 403 and error.reason != "NotServed":
+            if error.status != 403:  # who may not list them has hardly made any
                 warn(f"{kind}s of run {run} may be left: {error.message}; kubectl nrl clean")
+            continue
+        for child in found:
+            name, uid = child["metadata"]["name"], child["metadata"]["uid"]
+            try:
+                cluster.delete(version, kind, name, meta["namespace"], uid=uid)
+                taken.append(f"{kind.lower()}/{name}")
+            except ClusterError as error:
+                warn(f"{kind.lower()}/{name} is left: {error.message}; kubectl nrl clean")
     return taken
+
+
+def _served(cluster: Any) -> list[tuple[str, str]]:
+    kinds = child_kinds(cluster.served())
+    return [(kind, kinds[kind]) for kind in WORKERS_ONLY if kind in kinds]
 
 
 def wait_for_claims(cluster: Any, namespace: str, pods: Collection[str], within: float) -> list[Mapping[str, Any]]:

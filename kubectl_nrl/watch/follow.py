@@ -27,6 +27,8 @@ RAY_API = "ray.io/v1"
 
 #: Seconds between the reads that back the watch up.
 REREAD = 30.0
+#: Seconds without the API server after which a run's outcome counts as unknown.
+PATIENCE = 900.0
 
 
 @dataclass(frozen=True)
@@ -57,8 +59,8 @@ class Follow:
 
     All in the caller's thread. While `shown` says that a person sees the picture, what it shows is not said as well.
 
-    `patience`: seconds without the API server after which the outcome counts as unknown. `providers` are asked why the run
-    waits. `start_limit`: seconds that a cause which does not heal alone may last before the driver runs; None for ever.
+    `patience`: see `PATIENCE`. `providers` are asked why the run waits. `start_limit`: seconds that a cause which does not
+    heal alone may last before the driver runs; None for ever.
     """
 
     def __init__(
@@ -74,14 +76,14 @@ class Follow:
         log: DriverLog | None = None,
         providers: Sequence[Provider] = (),
         start_limit: float | None = None,
-        patience: float = 900.0,
+        patience: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._cluster, self._target = cluster, target
         self._say, self._warn, self._event = say, warn, event
         self._shown = shown
         self._log = log
-        self._patience, self._clock = patience, clock
+        self._patience, self._clock = PATIENCE if patience is None else patience, clock
         self._feeds = Feeds(cluster, target.namespace)
         self._inquiry = Inquiry(cluster, target.namespace, providers, lambda answer: self._feeds.put("inquiry", answer))
         self._wait = Wait(

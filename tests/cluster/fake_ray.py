@@ -35,13 +35,17 @@ BODY_MAX = 100 * 1024 * 1024  # Ray's DASHBOARD_CLIENT_MAX_SIZE
 
 
 class FakeRay:
-    """All heads of one cluster. `heads` are the addresses of the pods that exist now."""
+    """All heads of one cluster, told apart by their pods' addresses.
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
+    `pods` asks the API server for the head pods that exist now: their uid by their address. An address may be another
+    pod's a moment after its pod is gone.
+    """
+
+    def __init__(self, directory: Path, pods: Callable[[], dict[str, str]] = dict) -> None:
+        self._directory, self._pods = directory, pods
+        self._uids: dict[str, str] = {}
         self._jobs: list[Job] = []  # in the order of their submission
         self._packages: dict[tuple[str, str], bytes] = {}  # by head and name
-        self._pods: dict[str, str] = {}
         self._running: set[asyncio.Task[None]] = set()
 
     async def dashboard(self, method: str, path: str, body: bytes, head: str) -> Answer:
@@ -73,14 +77,21 @@ class FakeRay:
                 return _file(job.log, byte_range)
         return _text(404, "not found")
 
+    async def refresh(self) -> None:
+        """End the jobs of heads that are gone, or whose address has passed to another."""
+        try:
+            self.forget_heads(await asyncio.get_running_loop().run_in_executor(None, self._pods))
+        except OSError:
+            return  # the API server is being stopped, or started
+
     def forget_heads(self, present: dict[str, str]) -> None:
         """End the jobs whose head pod is gone; with the pod go its memory and its files.
 
         `present` are uids of pods by address: the next pod may get the same address.
         """
-        gone = {address for address, uid in self._pods.items() if present.get(address) != uid}
+        gone = {address for address, uid in self._uids.items() if present.get(address) != uid}
         gone |= self.heads() - present.keys() - {FORWARDED}
-        self._pods = {address: present[address] for address in self.heads() & present.keys()}
+        self._uids = dict(present)
         for held in [held for held in self._packages if held[0] in gone]:
             del self._packages[held]
         for job in list(self._jobs):
@@ -184,6 +195,8 @@ async def serve(ray: FakeRay, pod_range: str, forwarded: tuple[int, int]) -> Non
 
 
 async def _dashboard(ray: FakeRay, request: Head, body: bytes, here: str) -> Answer:
+    if here != FORWARDED:
+        await ray.refresh()
     return await ray.dashboard(request.words[0], urlsplit(request.words[1]).path, body, here)
 
 
@@ -208,25 +221,22 @@ async def _talk(
         writer.close()
 
 
-async def follow_pods(ray: FakeRay, server: str, context: ssl.SSLContext) -> None:
-    """Ask for the pods five times a second while there are jobs, and drop the jobs of heads that are gone."""
+def head_pods(server: str, context: ssl.SSLContext) -> dict[str, str]:
+    """Ask the API server for the head pods of the cluster: uid by address. Raises `OSError`."""
+    url = f"{server}/api/v1/pods?labelSelector=ray.io%2Fnode-type%3Dhead"
+    with urllib.request.urlopen(url, context=context, timeout=5) as answer:
+        items = json.load(answer)["items"]
+    # One that is going has no processes any more.
+    there = [pod for pod in items if not pod["metadata"].get("deletionTimestamp")]
+    return {pod["status"]["podIP"]: pod["metadata"]["uid"] for pod in there if pod["status"].get("podIP")}
 
-    def pods() -> dict[str, str]:
-        url = f"{server}/api/v1/pods?labelSelector=ray.io%2Fnode-type%3Dhead"
-        with urllib.request.urlopen(url, context=context, timeout=5) as answer:
-            items = json.load(answer)["items"]
-        # One that is going has no processes any more.
-        there = [pod for pod in items if not pod["metadata"].get("deletionTimestamp")]
-        return {pod["status"].get("podIP", ""): pod["metadata"]["uid"] for pod in there}
 
+async def follow_pods(ray: FakeRay) -> None:
+    """Look twice a second while there are jobs."""
     while True:
         await asyncio.sleep(0.2)
         if ray.heads():
-            try:
-                present = await asyncio.get_running_loop().run_in_executor(None, pods)
-            except OSError:
-                continue  # the API server is being stopped, or started
-            ray.forget_heads(present)
+            await ray.refresh()
 
 
 def main() -> None:
@@ -238,11 +248,11 @@ def main() -> None:
     args = parser.parse_args()
     context = ssl.create_default_context(cafile=args.ca)
     context.load_cert_chain(args.cert, args.key)
-    ray = FakeRay(Path(args.directory))
+    ray = FakeRay(Path(args.directory), lambda: head_pods(args.server, context))
 
     async def run() -> None:
         await serve(ray, args.pod_range, tuple(args.forwarded))
-        await follow_pods(ray, args.server, context)
+        await follow_pods(ray)
 
     asyncio.run(run())
 

@@ -6,6 +6,7 @@ Fake nodes are as good as real ones here: KubeRay decides what stays, and the dr
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -184,3 +185,39 @@ def test_a_driver_that_nobody_waits_for_takes_its_workers_with_it(ends: Ends) ->
     ends.go.touch()
     ends.cli.pods_become()
     assert json.loads(ends.cli.run("runs -o json").out)[0]["state"] == "FAILED"
+
+
+def test_a_finalizer_that_holds_the_ray_cluster_is_named_and_the_exit_code_stays_the_runs(
+    ends: Ends, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends.write("exit 3")
+    kubectl, place = ends.cli.cluster.kubectl, ["-n", ends.cli.namespace]
+
+    def finalizers(value: Any) -> None:
+        body = json.dumps({"metadata": {"finalizers": value}})
+        for name in kubectl(*place, "get", "rayclusters", "-o", "name").split():
+            kubectl(*place, "patch", name, "--type=merge", "-p", body)
+
+    def hold() -> None:
+        wait_until(lambda: "worker" in ends.cli.pods(), "the worker", 120)
+        finalizers(["example.com/hold"])
+        ends.go.touch()
+
+    monkeypatch.setattr("kubectl_nrl.commands.run_follow.WORKERS", 5.0)
+    written = {name: (ends.cli.directory / name).read_text() for name in ("recipe.yaml", "infra.yaml")}
+    project = Project(written, env={"KUBECONFIG": str(ends.cli.cluster.kubeconfig), "NRL_K8S_USER": "e2e"})
+    holding = threading.Thread(target=hold)
+    holding.start()
+    try:
+        done = project.run(f"{ends.command} {' '.join(place)} --ttl 0 --timeout 200 -o json")
+        assert done.exit == 1, done
+        cluster = done.json["rayCluster"]
+        assert (
+            f"after 5 s raycluster {cluster} is being deleted and does not go (finalizer example.com/hold)" in done.err
+        )
+        assert f"hint: kubectl get raycluster {cluster} -n {ends.cli.namespace} -o yaml" in done.err
+        assert len(done.json["notGone"]) == 2, done
+    finally:
+        holding.join()
+        finalizers(None)
+    ends.cli.pods_become()

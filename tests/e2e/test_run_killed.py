@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -36,6 +37,7 @@ class Slaughter:
     cli: CommandLine
     go: Path
     more: str = ""
+    signal: int = signal.SIGKILL
     killed: list[str] = field(default_factory=list)
     steps: list[str] = field(default_factory=list)
 
@@ -59,34 +61,48 @@ class Slaughter:
         except AssertionError:
             raise AssertionError(f"left: {self.objects(kinds)} of {self.states()}") from None
 
-    def at(self, step: int, *, arrives: bool = True) -> bool:
+    def id(self, step: int) -> str:
+        """All fake heads are one process, so an id is used once."""
+        return f"{self.cli.namespace}-{step}"
+
+    def at(self, step: int, *, sending: str = "") -> bool:
         """Run, and kill it when the API server has carried out that step; False when it did not come to so many.
 
-        Where the step does not arrive it is killed just before, with what it has done elsewhere than on the API server.
+        With `sending` it is killed as it sends the first request of that method, which does not arrive.
         """
-        run, running = f"killed-{step}" + ("" if arrives else "-before"), list[Running]()
+        run, running = self.id(step) + sending.lower(), list[Running]()
+        struck = threading.Event()
 
-        def kill(now: int) -> None:
-            if now == step:
-                os.kill(running[0].process.pid, signal.SIGKILL)
-                if not arrives:
-                    raise ConnectionResetError("who sent this is dead")
+        def strike() -> None:
+            struck.set()
+            os.kill(running[0].process.pid, self.signal)
 
-        with SteppingProxy(self.cli.cluster.kubeconfig, **{"after" if arrives else "before": kill}) as proxy:
+        def before(_: int) -> None:
+            if sending and not struck.is_set() and proxy.steps[-1].startswith(f"{sending} "):
+                strike()
+                raise ConnectionResetError("who sent this is dead")
+
+        def after(now: int) -> None:
+            # Of two steps at once, the first answer may come after the second question.
+            if not sending and now >= step and not struck.is_set():
+                strike()
+
+        with SteppingProxy(self.cli.cluster.kubeconfig, before=before, after=after) as proxy:
             line = f"run recipe.yaml --infra infra.yaml --ttl 0 --run-id {run} {self.more}"
             running.append(self.cli.start(line, KUBECONFIG=str(proxy.kubeconfig)))
             process = running[0].process
             wait_until(
-                lambda: process.poll() is not None or "waiting for go" in running[0].out,
+                lambda: process.poll() is not None or (not struck.is_set() and "waiting for go" in running[0].out),
                 f"step {step}: {proxy.steps}\n{running[0]}",
                 120,
             )
             self.steps = list(proxy.steps)
-            struck = process.poll() is not None
-            process.kill()
-            assert process.wait(60) == -signal.SIGKILL, running[0]
+            if not struck.is_set():
+                process.kill()
+            expected = -signal.SIGKILL if not struck.is_set() or self.signal == signal.SIGKILL else 130
+            assert process.wait(60) == expected, running[0]
         self.killed.append(run)
-        return struck
+        return struck.is_set()
 
     def everywhere(self) -> None:
         step = 1
@@ -114,9 +130,8 @@ def slaughter(kwok_cluster: Cluster, kwok_namespace: str, tmp_path: Path) -> Ite
     go.touch()  # no driver outlives its test
 
 
-def test_a_run_with_claims_killed_at_every_step_leaves_nothing_that_clean_does_not_find(
-    slaughter: Slaughter, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def with_claims(slaughter: Slaughter) -> None:
+    """A run with a ComputeDomain and a claim template, whose driver waits for `go`."""
     cli = slaughter.cli
     publish(cli.cluster)
     data = files(
@@ -127,6 +142,13 @@ def test_a_run_with_claims_killed_at_every_step_leaves_nothing_that_clean_does_n
     pod["resourceClaims"] = [{"name": "compute-domain-channel"}, {"name": "roce-channel"}]
     for name, content in data.items():
         (cli.directory / name).write_text(yaml.safe_dump(content))
+
+
+def test_a_run_with_claims_killed_at_every_step_leaves_nothing_that_clean_does_not_find(
+    slaughter: Slaughter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli = slaughter.cli
+    with_claims(slaughter)
     with DomainController(cli.cluster, cli.namespace):
         slaughter.everywhere()
     assert {step.split()[0] for step in slaughter.steps} == {"POST", "PATCH", "GET"}
@@ -170,17 +192,16 @@ def test_an_upload_killed_at_every_step_is_submitted_or_gives_its_pods_back(slau
     (code / "train.sh").write_text(f"echo waiting for go; while [ ! -e {slaughter.go} ]; do sleep 0.2; done; echo went")
     slaughter.more = "--repo-root code"
     slaughter.everywhere()
-    told = next(n for n, step in enumerate(slaughter.steps, 1) if step.startswith("PATCH"))
-    assert slaughter.at(told, arrives=False), slaughter.steps
+    assert slaughter.at(0, sending="PATCH"), slaughter.steps
+    untold = slaughter.killed[-1]
 
     # Ray has the job by now, and KubeRay was never told.
-    resumed = cli.start(f"job resume killed-{told}-before --repo-root code", **cli.elsewhere())
+    resumed = cli.start(f"job resume {untold} --repo-root code", **cli.elsewhere())
     resumed.until(lambda: "waiting for go" in resumed.out, "the log")
-    assert f"Ray has job killed-{told}-before already" in resumed.err
-    submitted = {f"killed-{n}" for n in range(told, len(slaughter.killed) + 1)} | {f"killed-{told}-before"}
-    assert {run for run, job in slaughter.rayjobs().items() if job["spec"].get("jobId")} >= submitted & set(
-        slaughter.killed
-    )
+    assert f"Ray has job {untold} already" in resumed.err
+    submitted = {run for run, job in slaughter.rayjobs().items() if job["spec"].get("jobId")}
+    assert untold in submitted
+    assert submitted < set(slaughter.rayjobs()), "some were killed before they submitted"
 
     slaughter.go.touch()
     assert resumed.end() == 0, resumed
@@ -191,5 +212,32 @@ def test_an_upload_killed_at_every_step_is_submitted_or_gives_its_pods_back(slau
         return {run: str(status.get("jobStatus") or status.get("reason")) for run, status in statuses.items()}
 
     wait_until(lambda: set(ends().values()) == {"SUCCEEDED", "PreRunningDeadlineExceeded"}, f"the ends: {ends()}", 180)
-    assert {run for run, end in ends().items() if end == "SUCCEEDED"} == submitted & set(slaughter.killed)
+    assert {run for run, end in ends().items() if end == "SUCCEEDED"} == submitted
     slaughter.gone("pods,rayclusters")
+
+
+def test_ctrl_c_at_every_step_takes_all_back_or_leaves_a_whole_run(slaughter: Slaughter) -> None:
+    cli = slaughter.cli
+    with_claims(slaughter)
+    slaughter.signal = signal.SIGINT
+    with DomainController(cli.cluster, cli.namespace):
+        slaughter.everywhere()
+    made = slaughter.rayjobs()
+    assert set(slaughter.killed) > set(made), "some were interrupted before their RayJob existed, some after"
+
+    def children() -> dict[str, Any]:
+        words = ["get", "computedomains,resourceclaimtemplates", "-l", "kubectl-nrl/run", "-o", "json"]
+        items = json.loads(cli.cluster.kubectl("-n", cli.namespace, *words))["items"]
+        return {item["metadata"]["uid"]: item["metadata"] for item in items}
+
+    def stray() -> list[str]:
+        return [meta["name"] for meta in children().values() if meta["labels"]["kubectl-nrl/run"] not in made]
+
+    wait_until(lambda: not stray(), f"{stray()} to be rolled back", 60)
+    assert len(children()) == 2 * len(made)
+    for meta in children().values():
+        [owner] = meta["ownerReferences"]
+        assert owner["uid"] == made[meta["labels"]["kubectl-nrl/run"]]["metadata"]["uid"]
+    slaughter.go.touch()
+    wait_until(lambda: set(slaughter.states().values()) == {"SUCCEEDED"}, f"all to succeed: {slaughter.states()}")
+    slaughter.gone("pods,rayclusters,resourceclaims")

@@ -162,3 +162,22 @@ def test_a_body_over_rays_limit_is_refused(ray: Run, monkeypatch: pytest.MonkeyP
         assert (await ray.dashboard("GET", "/api/packages/gcs/p.zip", b"", HEAD))[0] == 404
 
     ray(scenario)
+
+
+def test_an_address_that_passes_to_another_pod_keeps_no_job_of_the_first(tmp_path: Path) -> None:
+    """KubeRay asks each attempt's head for one and the same id, and a fake node gives addresses out again at once."""
+    pods = {HEAD: "first"}
+
+    async def scenario() -> None:
+        ray = FakeRay(tmp_path, lambda: dict(pods))
+        await ray.refresh()
+        assert await submit(ray, "exit 3") == 200
+        assert (await ended(ray))["status"] == "FAILED"
+        assert await submit(ray, "exit 3") == 500
+        pods[HEAD] = "second"
+        await ray.refresh()
+        assert (await ray.dashboard("GET", "/api/jobs/a", b"", HEAD))[0] == 404
+        assert await submit(ray, "echo again") == 200
+        assert (await ended(ray))["status"] == "SUCCEEDED"
+
+    asyncio.run(asyncio.wait_for(scenario(), 20))
