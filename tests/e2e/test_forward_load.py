@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import uuid
 from collections.abc import Iterator
 
 import pytest
@@ -52,6 +53,7 @@ def jobs(kwok_cluster: Harness, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 def test_a_full_upload_beside_many_requests(jobs: tuple[RayJobs, FaultProxy]) -> None:
     connected, _ = jobs
+    name = f"full-{uuid.uuid4().hex}.zip"
     wrong: list[object] = []
     over = threading.Event()
 
@@ -71,14 +73,14 @@ def test_a_full_upload_beside_many_requests(jobs: tuple[RayJobs, FaultProxy]) ->
         thread.start()
     try:
         told: list[int] = []
-        assert connected.upload_package("full.zip", Zeros(BODY_MAX), told.append) == BODY_MAX
+        assert connected.upload_package(name, Zeros(BODY_MAX), told.append) == BODY_MAX
     finally:
         over.set()
         for thread in threads:
             thread.join()
     assert wrong == []
     assert told[-1] == BODY_MAX and told == sorted(told)
-    assert connected.upload_package("full.zip", Zeros(BODY_MAX)) == 0
+    assert connected.upload_package(name, Zeros(BODY_MAX)) == 0
 
 
 def test_connections_that_were_idle_and_forgotten_are_replaced(
