@@ -11,10 +11,8 @@ from ..errors import ClusterError
 from . import errors
 from .dial import Address
 from .forward import Forward
-from .patience import Patience
 from .pool import Response
 from .port_requests import PortRequests
-from .sockets import SocketChannel
 from .wire import Pieces
 
 #: Seconds that a connection inside the cluster may take: a policy that drops packets must not hold things up.
@@ -27,13 +25,9 @@ class Inside(PortRequests):
     def __init__(self, host: str, forward: Forward, trace: Callable[[str], None]) -> None:
         self._forward, self._forwarding = forward, False
         address = Address(host, forward.port)
-
-        def dial(patience: Patience) -> SocketChannel:
-            return address.dial(patience)
-
         where = f"{host}:{forward.port}"
         super().__init__(
-            dial, errors.describe("connect to", where), where, where, trace, connect_timeout=CONNECT_SECONDS
+            address.dial, errors.describe("connect to", where), where, where, trace, connect_timeout=CONNECT_SECONDS
         )
 
     def request(
