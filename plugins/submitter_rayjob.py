@@ -6,7 +6,6 @@ log and stop go to Ray's own API, which knows the job by the run's id.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -16,6 +15,8 @@ from kubectl_nrl.errors import ClusterError
 from kubectl_nrl.labels import RUN
 from kubectl_nrl.rayjob_state import outcome, status_of
 from kubectl_nrl.written import origin
+
+from .log_bytes import log_bytes
 
 API, KIND = "ray.io/v1", "RayJob"
 #: Seconds between looks at a log that has nothing new.
@@ -68,22 +69,12 @@ class RayJobSubmitter(Submitter):
     def logs(self, run: RunInfo, connection: Connection, *, follow: bool, offset: int) -> Iterator[bytes]:
         """The driver's log from that byte on. While it is followed, a lost connection is no end: only a final state is,
         and then what was written last is still read."""
-        while True:
-            final = self.state(run, connection).final if follow else True
-            try:
-                rayjob = _rayjob(run, connection)
-                chunk = connection.jobs.log_chunk(_submission_id(run, rayjob or {}), offset)
-            except ClusterError as error:
-                if final or error.status in (401, 403):
-                    raise
-                chunk = b""
-            if chunk:
-                offset += len(chunk)
-                yield chunk
-            elif final:
-                return
-            else:
-                time.sleep(PAUSE)
+
+        def read(at: int) -> bytes:
+            chunk: bytes = connection.jobs.log_chunk(_submission_id(run, _rayjob(run, connection) or {}), at)
+            return chunk
+
+        return log_bytes(read, lambda: not follow or self.state(run, connection).final, offset, pause=PAUSE)
 
     def stop(self, run: RunInfo, connection: Connection, *, force: bool = False) -> None:
         """Stop the job in Ray; delete the RayJob where Ray has no job yet, or when told to with `force`.

@@ -23,7 +23,7 @@ from .kubeconfig import Access
 from .patience import Patience
 from .pool import Pool, Response
 from .proxy import proxy_for
-from .sockets import DialError, SocketChannel
+from .sockets import Channel, DialError
 from .wire import Headers, Request, WireError
 
 #: Pauses in seconds before the tries after the first.
@@ -57,7 +57,7 @@ class Client:
         self.pool = Pool(self.dial)
         self._lock = threading.Lock()
 
-    def dial(self, patience: Patience) -> SocketChannel:
+    def dial(self, patience: Patience) -> Channel:
         """A new connection to the API server, presenting the user's certificate. Raises `DialError`."""
         if not self._https:
             return self._plain.dial(patience)

@@ -60,9 +60,10 @@ class Forward(PortRequests):
         self._client = client
         self.namespace, self.pod, self.port = namespace, pod, port
         doing = errors.describe("port-forward to", f"port {port} of pods", pod, namespace)
-        super().__init__(self._dial, doing, f"{pod}:{port}", f"localhost:{port}", client.trace, connect_timeout=20.0)
+        super().__init__(self.dial, doing, f"{pod}:{port}", f"localhost:{port}", client.trace, connect_timeout=20.0)
 
-    def _dial(self, patience: Patience) -> ForwardChannel:
+    def dial(self, patience: Patience) -> ForwardChannel:
+        """A new connection to the port. Raises `ClusterError` when it is refused, `DialError`, or `Cancelled`."""
         port = str(self.port)
         # One pair of streams to a connection, so one request id will do.
         streams = {

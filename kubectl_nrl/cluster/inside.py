@@ -1,21 +1,19 @@
 """HTTP to a port of a pod from inside the cluster: straight to its Service or address, as any pod reaches any other.
 
-Where that does not answer (a NetworkPolicy, a name that no DNS here knows) the API server's forward is the way after all.
+Where that does not answer (a NetworkPolicy, a name that no DNS here knows) the API server's forward is the way after all: it is chosen
+while connecting, when nothing of a request was sent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-from ..errors import ClusterError
 from . import errors
 from .dial import Address
 from .forward import Forward
 from .patience import Patience
-from .pool import Response
 from .port_requests import PortRequests
-from .sockets import SocketChannel
-from .wire import Pieces
+from .sockets import Channel, DialError
 
 #: Seconds that a connection inside the cluster may take: a policy that drops packets must not hold things up.
 CONNECT_SECONDS = 3.0
@@ -25,37 +23,15 @@ class Inside(PortRequests):
     """One port, by `host` or through `forward`; see `PortRequests`."""
 
     def __init__(self, host: str, forward: Forward, trace: Callable[[str], None]) -> None:
-        self._forward, self._forwarding = forward, False
-        address = Address(host, forward.port)
-
-        def dial(patience: Patience) -> SocketChannel:
-            return address.dial(patience)
-
+        self._address, self._forward, self._forwarding = Address(host, forward.port), forward, False
         where = f"{host}:{forward.port}"
-        super().__init__(
-            dial, errors.describe("connect to", where), where, where, trace, connect_timeout=CONNECT_SECONDS
-        )
+        super().__init__(self._dial, errors.describe("connect to", where), where, where, trace, connect_timeout=20.0)
 
-    def request(
-        self,
-        method: str,
-        path: str,
-        headers: Mapping[str, str] | None = None,
-        body: bytes | Pieces = b"",
-        *,
-        timeout: float = 30.0,
-        cancelled: Callable[[], bool] | None = None,
-    ) -> Response:
+    def _dial(self, patience: Patience) -> Channel:
         if not self._forwarding:
             try:
-                return super().request(method, path, headers, body, timeout=timeout, cancelled=cancelled)
-            except ClusterError as error:
-                if error.reason != "PortClosed":
-                    raise
-                self._trace(f"{error.message}; through the API server instead")
-                self._forwarding = True  # nothing was sent yet
-        return self._forward.request(method, path, headers, body, timeout=timeout, cancelled=cancelled)
-
-    def close(self) -> None:
-        super().close()
-        self._forward.close()
+                return self._address.dial(patience.within(CONNECT_SECONDS))
+            except DialError as error:
+                self._trace(f"{errors.clean(str(error))}; through the API server instead")
+                self._forwarding = True
+        return self._forward.dial(patience)

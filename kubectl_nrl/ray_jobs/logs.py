@@ -36,7 +36,8 @@ class DriverLogs:
         try:
             chunk = self._from_agent(submission_id, offset, limit)
         except ClusterError as error:
-            if error.reason != "PortClosed" and error.status != 403:
+            forbidden = error.status == 403 and error.reason != "RayUnauthorized"  # the forward, not Ray
+            if error.reason != "PortClosed" and not forbidden:
                 raise
             chunk = self._from_exec(submission_id, offset, limit)
         return self._from_api(submission_id, offset, limit) if chunk is None else chunk

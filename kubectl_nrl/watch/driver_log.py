@@ -217,8 +217,8 @@ class DriverLog:
 
     def _meet(self, life: str) -> None:
         """Tell another head, or its container's next start, from the one whose log was read."""
-        before, self._life = self._life, life
-        if before and life != before:
+        before, self._life = self._life, life or self._life
+        if before and self._life != before:
             self._lost = REPLACED
             self._say(f"driver log: {REPLACED}")
             self._told_trouble = True  # that the new head does not know the job is no further news

@@ -9,7 +9,10 @@ import pytest
 from scripted_server import Server, answer
 
 from kubectl_nrl.cluster import Cluster, Forward, kubeconfig
+from kubectl_nrl.cluster.dial import Address
 from kubectl_nrl.cluster.inside import Inside
+from kubectl_nrl.cluster.patience import Patience
+from kubectl_nrl.cluster.sockets import Channel
 from kubectl_nrl.errors import ClusterError
 
 
@@ -51,17 +54,23 @@ def test_a_pods_account_is_used_and_its_port_is_reached_directly(tmp_path: Path,
 def test_what_does_not_answer_directly_is_reached_through_the_api_server(
     tmp_path: Path, account: Path, monkeypatch: pytest.MonkeyPatch, host: str
 ) -> None:
-    asked: list[tuple[str, str]] = []
+    forwarded: list[str] = []
+    with (
+        Server(lambda asked: answer(200, asked.target.encode()), close_after=True) as ray,
+        Server(lambda _: None) as api,
+    ):
 
-    def forwarded(forward: Forward, method: str, path: str, *_: object, **__: object) -> str:
-        asked.append((forward.pod, path))
-        return "by the API server"
+        def dial(forward: Forward, patience: Patience) -> Channel:
+            forwarded.append(forward.pod)
+            return Address("127.0.0.1", ray.port).dial(patience)
 
-    monkeypatch.setattr(Forward, "request", forwarded)
-    with Server(lambda _: None) as api, Cluster.connect(env=environment(tmp_path, api)) as cluster:
-        requests = cluster.forward("team", "head", closed_port(), inside=host)
-        assert [requests.request("GET", path) for path in ("/a", "/b")] == ["by the API server"] * 2
-    assert asked == [("head", "/a"), ("head", "/b")]
+        monkeypatch.setattr(Forward, "dial", dial)
+        lines: list[str] = []
+        with Cluster.connect(env=environment(tmp_path, api), trace=lines.append) as cluster:
+            requests = cluster.forward("team", "head", closed_port(), inside=host)
+            assert [requests.request("GET", path).read() for path in ("/a", "/b")] == [b"/a", b"/b"]
+    assert forwarded == ["head", "head"]
+    assert [line for line in lines if "through the API server instead" in line] == lines[:1], "it is tried once"
 
 
 def test_a_request_that_was_sent_is_not_sent_again_another_way(tmp_path: Path, account: Path) -> None:

@@ -12,6 +12,7 @@ from fake_cluster import FakeCluster, FakeJobs
 
 from kubectl_nrl.errors import ClusterError
 from kubectl_nrl.testing import USER, Outcome, Project
+from kubectl_nrl.watch import LogCopy
 
 RUNNING = {"jobDeploymentStatus": "Running", "jobStatus": "RUNNING"}
 DONE = {"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"}
@@ -144,6 +145,19 @@ def test_a_copy_that_is_not_whole_is_shown_with_a_warning(world: World) -> None:
     done = world.run("job logs id-1").ok()
     assert done.out == "one\ntwo\nthree\n"
     assert "its end may be missing" in done.err
+
+
+def test_a_copy_that_another_process_is_writing_serves_too(world: World) -> None:
+    world.put(DONE)
+    world.gone()
+    world.copy.parent.mkdir(parents=True)
+    world.copy.write_bytes(b"one\ntw")
+    writing = LogCopy.open(world.copy.parent)
+    assert writing is not None
+    done = world.run("job logs id-1").ok()
+    writing.close()
+    assert done.out == "one\ntw"
+    assert "its end may be missing: the Ray cluster r-x1 is gone" in done.err
 
 
 def test_a_log_that_is_nowhere_is_an_error_with_a_way_out(world: World) -> None:

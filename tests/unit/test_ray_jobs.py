@@ -116,6 +116,11 @@ def test_without_the_agent_by_exec_and_without_exec_by_the_jobs_api() -> None:
         commands.append(command)
         return 0, b"by exec", b""
 
+    def forbidden(*_: object) -> Reply:
+        raise ClusterError("you may not create pods/portforward", status=403, reason="Forbidden")
+
+    assert RayJobs(Head(Stub(never), Stub(forbidden), run)).log_chunk("a b", 0) == b"by exec"
+    commands.clear()
     head = Head(Stub(api_log("by the \u00e9 api")), Stub(unreachable), run)
     assert RayJobs(head).log_chunk("a b", 5, limit=9) == b"by exec"
     assert commands[0][-3:] == ["/tmp/ray/session_latest/logs/job-driver-a b.log", "6", "9"]
@@ -183,7 +188,7 @@ def test_the_shell_line_of_the_exec_way_is_right(tmp_path: Any) -> None:
 @pytest.mark.parametrize(("status", "token"), [(401, None), (403, "wrong")])
 def test_a_refused_token_is_its_own_error_at_once(status: int, token: str | None) -> None:
     denied = Stub(lambda *_: Reply(status, b"Missing authentication token"))
-    jobs = RayJobs(Head(denied, denied, token=token))
+    jobs = RayJobs(Head(denied, denied, never, token=token))
     for ask in (jobs.version, jobs.list, lambda: jobs.get("a"), lambda: jobs.stop("a"), lambda: jobs.log_chunk("a", 0)):
         with pytest.raises(ClusterError) as caught:
             ask()

@@ -198,6 +198,20 @@ def test_a_replaced_head_is_said_once_and_nothing_is_repeated(tmp_path: Path) ->
     assert (tmp_path / "id-1" / "driver.log").read_bytes() == b"one\ntwo\n"
 
 
+def test_a_connection_that_broke_before_a_known_and_an_unknown_life_is_the_same_head() -> None:
+    jobs = FakeJobs(b"one\n")
+    follower = Follower(jobs)
+    follower.log.follow(SOURCE)
+    follower.until(4)
+    for life in ("", "pod-1/0"):
+        jobs.life, jobs.errors = life, [ClusterError("cut", reason="ConnectionLost")]
+        wait_for(lambda: not jobs.errors)
+        jobs.log += b"more\n"
+        follower.until(len(jobs.log))
+    assert follower.finish()
+    assert (follower.got, follower.said) == (jobs.log, [])
+
+
 @pytest.mark.parametrize("again", ["one\ntwo\nthree\n", "x\n"])
 def test_a_job_that_runs_again_on_a_new_head_is_shown_from_its_start(tmp_path: Path, again: str) -> None:
     """Also when its log begins as the old one did, and when this program was not running while it happened."""

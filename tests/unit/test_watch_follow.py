@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import threading
 import time
@@ -86,6 +87,21 @@ def test_the_end_is_that_of_the_status(run: Any, states: list[tuple[str, str]], 
     assert end.how == "final"
     assert end.outcome is not None
     assert end.outcome.exit_code is code
+
+
+def test_a_clock_that_jumps_ends_nothing(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Days forward and back at every look: only the clock that nobody sets counts for waiting and giving up."""
+    jumps = itertools.cycle((0.0, 9e5, -9e5))
+    now = time.time
+    monkeypatch.setattr(time, "time", lambda: now() + next(jumps))
+    watching = run(patience=30.0)
+    watching.status("Running", "RUNNING", rayClusterStatus={"state": "ready"})
+    watching.take(lambda: bool(watching.said))
+    for _ in range(20):
+        watching.follow._consider_time()
+    watching.status("Complete", "SUCCEEDED")
+    assert watching.end().how == "final"
+    assert watching.warned == []
 
 
 def test_a_final_state_that_comes_while_waiting_is_noticed_by_the_watch(run: Any) -> None:
