@@ -66,12 +66,14 @@ class CommandLine:
             "HOME": str(directory),
             "KUBECONFIG": str(cluster.kubeconfig),
             "KUBECTL_NRL_USER": "e2e",
+            # The program that these tests were started with, wherever it is imported from.
+            **{name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ},
         }
         self._started = 0
 
     def write(self, entrypoint: str, name: str = "e", **words: Any) -> None:
         """The recipe and the infra file of the next run; `words` add keys to `launch`."""
-        for file, data in files(entrypoint, image=self.cluster.ray_image, name=name, **words).items():
+        for file, data in files(entrypoint, image=self.cluster.ray_image or "fake/ray:1", name=name, **words).items():
             (self.directory / file).write_text(yaml.safe_dump(data))
 
     def start(self, line: str, **env: str) -> Running:
