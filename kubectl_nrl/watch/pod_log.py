@@ -158,7 +158,7 @@ class PodLog:
 
     @property
     def _running(self) -> bool:
-        return bool(self._state.get("running"))
+        return self._state.get("running") is not None
 
     @property
     def _over(self) -> bool:
