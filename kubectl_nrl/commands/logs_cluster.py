@@ -95,7 +95,7 @@ def _daemon(args: argparse.Namespace, session: Session, found: _Found) -> ExitCo
 
     if isinstance(found.job, RunRecord):
         raise UsageError("a RayJob runs its entrypoint only, and has no daemon")
-    live = cluster_object(found)
+    live = _ray_cluster(session, found)
     jobs = ray_jobs_of(found.cluster, [ClusterRecord(live)]).jobs
     wanted = f"{found.ray_cluster}-daemon"
     daemon = next((job for job in jobs if job.submission_id.startswith(wanted)), None)
@@ -104,25 +104,21 @@ def _daemon(args: argparse.Namespace, session: Session, found: _Found) -> ExitCo
     return of_job(session, found.cluster, daemon, follow=args.follow, lines=args.tail)
 
 
-def cluster_object(found: _Found) -> Mapping[str, Any]:
+def _ray_cluster(session: Session, found: _Found) -> Mapping[str, Any]:
     """The RayCluster. Raises `UsageError` when it is not there (yet, or any more)."""
     if not found.ray_cluster:
         raise UsageError("it has no Ray cluster yet, so there are no pods", "kubectl nrl runs")
     live: Mapping[str, Any] | None = found.cluster.get(RAY_API, "RayCluster", found.ray_cluster, found.namespace)
     if live is None:
-        hint = paste_logs(found)
+        hint = paste(session, found.namespace, "job", "logs", found.job.id) if found.job is not None else ""
         raise UsageError(f"the Ray cluster {found.ray_cluster} is gone, and with it the logs of its pods", hint)
     return live
-
-
-def paste_logs(found: _Found) -> str:
-    return f"kubectl nrl job logs {found.job.id}" if found.job is not None else ""
 
 
 def _pods(args: argparse.Namespace, session: Session, found: _Found, node_type: str) -> ExitCode:
     from ..watch import PodLog, PodLogs, pods_of
 
-    cluster_object(found)
+    _ray_cluster(session, found)
 
     def find() -> list[Mapping[str, Any]]:
         return _chosen(pods_of(found.cluster, found.namespace, found.ray_cluster, node_type), args.all_workers)

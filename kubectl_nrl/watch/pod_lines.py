@@ -19,7 +19,7 @@ class Lines:
     """Takes a stream of timestamped lines (`timestamps=true`) apart; `resume` says where the next stream begins."""
 
     def __init__(self) -> None:
-        self._newest = 0
+        self._oldest = self._newest = 0
         self._seen: deque[tuple[int, int]] = deque()
         self._skip: Counter[tuple[int, int]] = Counter()
         self._part = bytearray()
@@ -63,6 +63,9 @@ class Lines:
         if self._skip[key] > 0:
             self._skip[key] -= 1
             return None
+        if time < self._oldest:  # before the first line that was asked for
+            return None
+        self._oldest = self._oldest or time
         self._newest = max(self._newest, time)
         self._seen.append(key)
         while self._seen and self._seen[0][0] < self._newest - _MEMORY:

@@ -67,17 +67,21 @@ class PodLog:
 
     def _follow(self) -> None:
         restarts = self._restarts
+        if restarts and not self._running:
+            self._stream()  # what it said before it ended
         while not self._stop.is_set():
-            whole = self._stream(follow="true")
-            self._look()
             if self._over:
                 self._last_lines()
                 return
             if self._restarts > restarts:
                 restarts = self._restarts
                 self._finish_previous()
-            elif not whole or not self._running:
+            if self._running:
+                self._stream(follow="true")
+            else:
                 self._say_how_it_waits(restarts)
+            self._look()
+            if not self._over:
                 self._stop.wait(LOOK)
 
     def _stream(self, **more: str) -> bool:
@@ -154,7 +158,7 @@ class PodLog:
 
     @property
     def _running(self) -> bool:
-        return bool(self._state.get("running"))
+        return self._state.get("running") is not None
 
     @property
     def _over(self) -> bool:

@@ -20,7 +20,7 @@ def pods_of(cluster: Any, namespace: str, ray_cluster: str, node_type: str) -> l
     """The pods of a Ray cluster that are `head` or `worker`, by name; one that goes away only where no other is."""
     selector = f"{RAY_CLUSTER}={ray_cluster},{RAY_NODE_TYPE}={node_type}"
     found = sorted(cluster.list("v1", "Pod", namespace, label_selector=selector), key=lambda p: p["metadata"]["name"])
-    return [pod for pod in found if not being_deleted(pod)] or found
+    return [pod for pod in found if not pod["metadata"].get("deletionTimestamp")] or found
 
 
 class PodLogs:

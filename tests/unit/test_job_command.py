@@ -289,6 +289,24 @@ def test_runs_lists_mine_as_text_and_as_data(world: World) -> None:
     assert world.run("runs -n elsewhere").ok().out == "no runs\n"
 
 
+def test_rayjobs_of_other_tools_are_listed_with_everybodys_only(world: World) -> None:
+    bare = {"kind": "RayJob", "metadata": {"name": "bare"}, "status": {"jobId": "bare-x7k2", **RUNNING}}
+    world.cluster.put(bare)
+    assert world.run("runs -n default").ok().out == "no runs\n"
+    [listed] = world.run("runs -n default --all-users -o json").ok().result("runs")
+    assert (listed["id"], listed["rayjob"], listed["owner"]) == ("bare-x7k2", "bare", "")
+
+
+def test_a_page_that_a_log_names_is_kept_on_the_run_for_other_laptops(world: World) -> None:
+    world.put(RUNNING)
+    world.put(RUNNING, name="s", run="id-2", owner="anna")
+    world.jobs.log = b"wandb: View run at https://wandb.ai/t/p/runs/abc\n"
+    world.run("job logs id-1").ok()
+    world.run("job logs id-2").ok()
+    listed = world.run("runs -n default --all-users -o json").ok().result("runs")
+    assert {r["id"]: r["wandb"] for r in listed} == {"id-1": "https://wandb.ai/t/p/runs/abc", "id-2": ""}
+
+
 def test_runs_names_a_finished_run_that_still_holds_gpus(world: World) -> None:
     world.put({"jobDeploymentStatus": "Complete", "jobStatus": "STOPPED"})
     pod = world.cluster.objects["Pod", "default", "r-w0"]

@@ -86,7 +86,7 @@ def test_every_line_comes_once_wherever_the_connection_is_cut(data: st.DataObjec
     texts = data.draw(
         st.lists(st.sampled_from([b"a", b"", b"\xff\x00 x", b"b\r50%\rc", b"2026-11-30T12:00:00Z y"]), min_size=1)
     )
-    order = [max(0, i - data.draw(st.sampled_from([0, 0, 0, 3]))) for i in range(len(texts))]
+    order = [i and max(1, i - data.draw(st.sampled_from([0, 0, 0, 3]))) for i in range(len(texts))]
     whole = [stamped(at, text) for at, text in zip(order, texts, strict=True)]
     lines, got = Lines(), b""
     for _ in range(data.draw(st.integers(0, 5))):
@@ -130,6 +130,21 @@ def test_an_outage_is_said_once() -> None:
     assert said == ["pod p: cannot reach it; reconnecting", "pod p is gone"]
 
 
+def test_what_the_tail_left_out_does_not_come_after_a_cut() -> None:
+    kubelet = Kubelet([stamped(8), stamped(9)], b"".join(map(stamped, range(5, 11))), pods=[pod(), None])
+    assert read(kubelet, tail=2)[0] == b"line 8\nline 9\nline 10\n"
+
+
+def test_a_container_in_a_crash_loop_shows_what_it_said_and_is_followed_when_it_runs_again() -> None:
+    ended = {"reason": "Error", "exitCode": 1}
+    waiting = pod(3, {"waiting": {"reason": "CrashLoopBackOff"}}, last=ended)
+    kubelet = Kubelet(stamped(1), b"", stamped(2), pods=[waiting, pod(4, last=ended), None])
+    out, said = read(kubelet, first=waiting)
+    assert out == b"line 1\nline 2\n"
+    assert said[0] == "pod p ended with Error (exit 1) and is to be started again (CrashLoopBackOff)"
+    assert said[1] == "pod p ended with Error (exit 1); container ray was started again"
+
+
 def test_a_restart_brings_the_last_lines_of_the_old_container_and_says_how_it_ended() -> None:
     killed = {"reason": "OOMKilled", "exitCode": 137}
     kubelet = Kubelet(stamped(1), stamped(1) + stamped(2), stamped(3), pods=[pod(1, last=killed), None])
@@ -156,9 +171,8 @@ def test_a_container_that_ended_for_good_is_read_to_its_last_line() -> None:
 
 
 def test_a_container_that_has_not_started_is_waited_for_and_said_once() -> None:
-    waits = ClusterError('container "ray" in pod "p" is waiting to start: ContainerCreating', status=400)
     creating = pod(state={"waiting": {"reason": "ContainerCreating"}})
-    out, said = read(Kubelet(waits, waits, waits, stamped(1), pods=[creating] * 3 + [None]), first=creating)
+    out, said = read(Kubelet(stamped(1), pods=[creating, creating, pod(), None]), first=creating)
     assert out == b"line 1\n"
     assert said == ["pod p has not started yet (ContainerCreating)", "pod p is gone"]
 
