@@ -523,3 +523,15 @@ def test_reasons_of_others_are_not_ours() -> None:
 @pytest.mark.parametrize("how", ["forbidden", "absent", "broken"])
 def test_pod_groups_that_cannot_be_read_give_no_reason(how: str) -> None:
     assert list(KAI.reasons(RUN, FakeCluster(**{how: frozenset({"PodGroup"})}))) == []
+
+
+def test_a_priority_class_that_kai_would_ignore_fails_and_blocks_nothing() -> None:
+    ctx = context({"scheduler": {"kind": "kai", "queue": "rl", "priority": "trian"}})
+
+    def found(*objects: dict, **cluster: object) -> tuple:
+        check = list(KAI.checks(ctx, FakeCluster([queue("rl"), *objects], **cluster)))[-1]
+        return check.ok, check.blocks
+
+    assert found() == (False, False)
+    assert found(thing("PriorityClass", "trian")) == (True, True)
+    assert found(forbidden=frozenset({"PriorityClass"})) == (None, True)
