@@ -80,7 +80,7 @@ def bench(api_cluster: Cluster, api_namespace: str) -> Iterator[Bench]:
 def test_what_only_the_server_sees_is_refused_before_anything_exists(bench: Bench) -> None:
     broken = copy.deepcopy(files()["infra.yaml"])
     [group] = broken["kuberay"]["training"]["spec"]["workerGroupSpecs"]
-    group["template"]["spec"]["serviceAccountName"] = "nobody"
+    group["template"]["spec"]["containers"][0]["resources"]["limits"] = {"memory": "1Mi"}
     bench.project.write("infra.yaml", broken)
     done = bench.run()
     assert done.exit == 3
