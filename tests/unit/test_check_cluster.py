@@ -209,5 +209,8 @@ def test_require_capacity_lets_a_run_go_that_fits_and_others_do_not_ask(site: Si
     assert (asked, ("list", "Node", "") in site.cluster.calls) == (True, False)
 
 
-def test_require_capacity_and_a_dry_run_that_sends_nothing_do_not_go_together(site: Site) -> None:
-    assert site.project.run(f"{RUN} --require-capacity --dry-run").exit == 2
+@pytest.mark.parametrize("other", ["--dry-run", "--local"])
+def test_require_capacity_is_refused_where_no_cluster_is_asked(site: Site, other: str) -> None:
+    done = site.project.run(f"{RUN} --require-capacity {other}")
+    assert done.exit == 2
+    assert site.cluster.calls == []
