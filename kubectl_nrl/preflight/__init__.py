@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from .kuberay import kuberay_check
 from .look import Answers, look
-from .permissions import Need, Wanted, permission_checks, rayjob_needs, role_rules
+from .permissions import Need, Wanted, granted, permission_checks, rayjob_needs, role_rules
 from .room import Room, room_of
 from .side_by_side import side_by_side
 from .topic import Topic, blocking, looked_at, words
@@ -19,6 +19,7 @@ __all__ = [
     "Topic",
     "Wanted",
     "blocking",
+    "granted",
     "kuberay_check",
     "look",
     "looked_at",

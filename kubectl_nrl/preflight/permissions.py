@@ -105,24 +105,38 @@ def plan_needs(plan: Plan, wanted: Wanted, plural: Callable[[str, str], str]) ->
     return list(found.values())
 
 
-def permission_checks(cluster: Any, namespace: str, needs: Sequence[Need]) -> list[Check]:
-    """One check for each need, asked side by side; a missing one that only costs comfort is a note."""
-    return side_by_side([partial(_check, cluster, namespace, need) for need in needs])
+def granted(cluster: Any, namespace: str, needs: Sequence[Need]) -> list[bool | None]:
+    """Whether the user has each permission, asked side by side; None where the cluster does not say."""
+    return side_by_side([partial(_granted, cluster, namespace, need) for need in needs])
 
 
-def _check(cluster: Any, namespace: str, need: Need) -> Check:
+def _granted(cluster: Any, namespace: str, need: Need) -> bool | None:
     resource, _, sub = need.resource.partition("/")
-    allowed = cluster.can_i(need.verb, need.group, resource, namespace, subresource=sub)
-    title = f'permission to {need.verb} {need.what} in namespace "{namespace}"'
-    if allowed is not False:
-        return Check(title, allowed, "" if allowed else "the cluster does not say")
-    return Check(
-        title,
-        False if need.required else None,
-        f'user "{cluster.user}" lacks it (needed {need.why})',
-        f'ask an admin for verb "{need.verb}" on {need.what} in namespace "{namespace}": '
-        f"kubectl nrl doctor --rbac -n {namespace} prints the Role",
-    )
+    answer: bool | None = cluster.can_i(need.verb, need.group, resource, namespace, subresource=sub)
+    return answer
+
+
+def permission_checks(cluster: Any, namespace: str, needs: Sequence[Need]) -> Iterator[Check]:
+    """A check for each permission; those that are missing and only cost comfort are one note together."""
+    missing: list[Need] = []
+    for need, answer in zip(needs, granted(cluster, namespace, needs), strict=True):
+        title = f'permission to {need.verb} {need.what} in namespace "{namespace}"'
+        if answer is not False:
+            yield Check(title, answer, "" if answer else "the cluster does not say")
+        elif need.required:
+            fix = f'ask an admin for verb "{need.verb}" on {need.what} in namespace "{namespace}"\n{_role(namespace)}'
+            yield Check(title, False, f'user "{cluster.user}" lacks it (needed {need.why})', fix)
+        else:
+            missing.append(need)
+    if missing:
+        what = ", ".join(f"{need.verb} {need.what}" for need in missing)
+        uses = "; ".join(dict.fromkeys(need.why for need in missing))
+        detail = f'user "{cluster.user}" may not {what} in namespace "{namespace}": a run does without ({uses})'
+        yield Check("permissions", None, detail, _role(namespace))
+
+
+def _role(namespace: str) -> str:
+    return f"kubectl nrl doctor --rbac -n {namespace}   # the least Role, for an admin to apply"
 
 
 def role_rules(needs: Iterable[Need]) -> list[dict[str, list[str]]]:
