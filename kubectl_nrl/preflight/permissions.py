@@ -55,13 +55,14 @@ def rayjob_needs(wanted: Wanted) -> Iterator[Need]:
     yield Need("watch", RAY, "rayjobs", "to wait for the run's end", wanted.wait)
     yield Need("delete", RAY, "rayjobs", "to take back a launch that fails, and for --replace", wanted.replace)
     yield Need("patch", RAY, "rayjobs", "to tell KubeRay of a submission, and to keep the wandb page", wanted.uploads)
-    yield Need("get", RAY, "rayclusters", "to find the head, and with it the driver's log", wanted.uploads)
+    yield Need("get", RAY, "rayclusters", "to find the head pod", wanted.uploads)
     yield Need("delete", RAY, "rayclusters", release, False)
-    yield Need("list", "", "pods", "to find the head, and to say why pods wait", wanted.uploads)
+    yield Need("list", "", "pods", "to find the head pod", wanted.uploads)
     yield Need("watch", "", "pods", "to say why pods wait", False)
     why = "to upload the code" if wanted.uploads else "to show the driver's log"
     yield Need("create", "", "pods/portforward", why, wanted.uploads)
-    yield Need("get", "", "pods/portforward", "for the same, where the API server's version asks for it", False)
+    # Which of the two verbs is asked for depends on the API server's version.
+    yield Need("get", "", "pods/portforward", why, False)
     yield Need("list", "", "events", "to say why pods wait", False)
 
 
@@ -129,10 +130,17 @@ def permission_checks(cluster: Any, namespace: str, needs: Sequence[Need]) -> It
         else:
             missing.append(need)
     if missing:
-        what = ", ".join(f"{need.verb} {need.what}" for need in missing)
         uses = "; ".join(dict.fromkeys(need.why for need in missing))
-        detail = f'user "{cluster.user}" may not {what} in namespace "{namespace}": a run does without ({uses})'
+        detail = f'user "{cluster.user}" may not {by_resource(missing)} in namespace "{namespace}": a run does without ({uses})'
         yield Check("permissions", None, detail, _role(namespace))
+
+
+def by_resource(needs: Iterable[Need]) -> str:
+    """`delete, patch rayjobs.ray.io; list pods`."""
+    verbs: dict[str, list[str]] = {}
+    for need in needs:
+        verbs.setdefault(need.what, []).append(need.verb)
+    return "; ".join(f"{', '.join(listed)} {what}" for what, listed in verbs.items())
 
 
 def _role(namespace: str) -> str:

@@ -176,7 +176,7 @@ def test_who_may_do_little_is_told_what_that_costs(bench: Bench) -> None:
     done = bench.run(env={"KUBECONFIG": str(limited)})
     assert done.exit == 0, done
     assert "pod templates were not checked by the API server: you may not create pods" in done.err
-    [note] = [line for line in done.err.splitlines() if "create pods/portforward" in line]
+    [note] = [line for line in done.err.splitlines() if "pods/portforward" in line]
     assert "a run does without" in note and "to show the driver's log" in note
 
 

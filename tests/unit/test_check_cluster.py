@@ -184,7 +184,7 @@ def test_capacity_is_shown_and_no_room_now_is_no_failure(site: Site) -> None:
     assert "no room for the " in found["capacity"]["detail"]
     site.cluster.faults["list", "Node"] = FORBIDDEN
     assert site.data()["capacity"] == {
-        "needed": 0, "free": None, "total": None, "fits": None, "detail": "you may not list nodes"
+        "needed": 0, "free": None, "total": None, "fits": None, "detail": "you may not list nodes: forbidden"
     }  # fmt: skip
 
 
@@ -197,7 +197,7 @@ def test_require_capacity_refuses_before_anything_exists(site: Site, dry: str) -
     site.cluster.faults["list", "Node"] = FORBIDDEN
     unknown = site.project.run(f"{RUN} --require-capacity {dry}")
     assert unknown.exit == 3
-    assert "what is free is not known: you may not list nodes" in unknown.err
+    assert "what is free is not known: you may not list nodes: forbidden" in unknown.err
     assert site.created() == []
 
 

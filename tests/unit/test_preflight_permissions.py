@@ -92,7 +92,7 @@ def test_permissions_that_cost_only_comfort_are_one_note_together() -> None:
     checks = permission_checks(FakeCluster(denied=denied), "rl", list(rayjob_needs(Wanted())))
     (note,) = (check for check in checks if not check.ok)
     assert note.ok is None
-    assert "may not delete rayclusters.ray.io, create pods/portforward, list events" in note.detail
+    assert "may not delete rayclusters.ray.io; create pods/portforward; list events" in note.detail
     assert "to show the driver's log" in note.detail and "to say why pods wait" in note.detail
     assert note.fix
 
