@@ -100,7 +100,7 @@ def nrl_plan_built(plan: Plan) -> Iterable[Problem] | None:
 
 @hookspec
 def nrl_preflight(ctx: Context, cluster: ClusterReader) -> Iterable[Check] | None:
-    """Look at the live cluster; a failed check ends `run` before anything is created. When: after discovery."""
+    """Look at the live cluster; a failed check that blocks ends `run` before anything is created. When: after discovery."""
     raise NotImplementedError
 
 

@@ -91,3 +91,18 @@ def check_topology(cluster: ClusterReader, name: str, labels: tuple[str | None, 
         if label and label not in levels:
             return Check(title, False, f'has no level "{label}"; its levels: {", ".join(levels)}', fix)
     return Check(title, True)
+
+
+def check_priority(cluster: ClusterReader, name: str) -> Check:
+    """Whether the priority class exists: KAI takes a name that it does not know for the default, without a word."""
+    title = f'KAI priority class "{name}"'
+    try:
+        found = cluster.get("scheduling.k8s.io/v1", "PriorityClass", name)
+    except ClusterError as error:
+        if error.status != 403:
+            raise
+        return Check(title, None, "priority classes may not be read with these permissions")
+    if found:
+        return Check(title, True)
+    fix = "kubectl get priorityclasses   # then set scheduler.priority"
+    return Check(title, False, "not found, so KAI would use its default (train)", fix, blocks=False)

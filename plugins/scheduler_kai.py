@@ -30,7 +30,7 @@ from kubectl_nrl.api import (
 from kubectl_nrl.written import autoscaled, cause, deployments, dig, maps, origin, role_labels
 
 from .kai_capacity import capacity
-from .kai_objects import check_queue, check_topology
+from .kai_objects import check_priority, check_queue, check_topology
 from .kai_pod_group import pod_group_reasons
 
 SCHEDULER = "kai-scheduler"
@@ -270,6 +270,8 @@ class KaiScheduler(Scheduler):
         needs_gpus = any(group.gpus and group.replicas for role in ctx.roles.values() for group in role.groups)
         for queue in sorted(wanted):
             yield check_queue(cluster, queue, needs_gpus=needs_gpus)
+        if priority := ctx.get("scheduler.priority"):
+            yield check_priority(cluster, str(priority))
         placement = Placement.of(ctx)
         groups = (group for role in ctx.roles.values() for group in role.groups)
         if placement.topology and any(placement.annotations(group, ctx) for group in groups):

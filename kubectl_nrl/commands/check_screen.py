@@ -164,7 +164,7 @@ def facts_words(facts: ClusterFacts) -> str:
         return f"made for this cluster (Kubernetes {facts.kubernetes})"
     return (
         f"offline: made for Kubernetes {facts.kubernetes} and the newest documented KubeRay, KAI, Kueue and DRA; "
-        "`run` and --cluster look at the cluster first"
+        "`run` looks at the cluster first"
     )
 
 

@@ -45,7 +45,10 @@ class OnCluster:
         if self.room is not None:
             status = "ok" if self.room.fits else "note"
             yield f"  {status:<6} {'capacity':<{width}}  {self.room.words}"
-        yield "nothing is missing" if not self.failed else f"{self.failed} failed"
+        seen = all(check.ok is not None for topic in self.topics for check in topic.checks)
+        yield (
+            f"{self.failed} failed" if self.failed else f"nothing is missing{'' if seen else ', as far as can be seen'}"
+        )
 
     def data(self) -> dict[str, Any]:
         return {
@@ -71,7 +74,8 @@ def _rows(topic: Topic) -> Iterator[tuple[str, str, str]]:
         yield "ok", listed if len(listed) <= _LISTED or len(said) == 1 else f"{len(right)} of {len(topic.checks)}", ""
     for check in topic.checks:
         if not check.ok:
-            yield "FAILED" if check.ok is False else "note", words(check), check.fix
+            text = check.detail if check.title == topic.name else words(check)
+            yield "FAILED" if check.ok is False else "note", text, check.fix
 
 
 def on_cluster(args: argparse.Namespace, session: Session, cluster: Any, config: Config, plan: Plan) -> OnCluster:
@@ -91,9 +95,9 @@ def on_cluster(args: argparse.Namespace, session: Session, cluster: Any, config:
             # A service account that is not there is a check of its own, and would be said again for each template.
             refusals = [r for r in said.refusals if "error looking up service account" not in r.message]
             strict.extend(Check(r.subject, False, r.message) for r in refusals)
-            strict.extend(Check("API server", None, note) for note in said.notes)
+            strict.extend(Check("api server", None, note) for note in said.notes)
             if not said.refusals:
-                strict.append(Check(f"takes all {len(said.checked)} objects and pod templates", True))
+                strict.append(Check(f"takes what would be sent ({len(said.checked)} tried)", True))
 
     side_by_side([look, ask])
     there = {topic.name for topic in found[0].topics}

@@ -74,8 +74,10 @@ class Reached:
         yield Finding("kubeconfig", "ok", f"{where}, namespace {self.namespace}")
         try:
             version = cluster.server_version()
+            # Everybody may read the version, and who is not known may read nothing else.
+            cluster.served()
         except ClusterError as error:
-            yield Finding("cluster", "failed", error.message, error.hint)
+            yield Finding("cluster", "failed", error.message, error.hint or "kubectl auth whoami")
             return
         self.cluster = cluster
         yield Finding("cluster", "ok", f"{cluster.server} answers: Kubernetes {version}")
@@ -101,7 +103,9 @@ class Reached:
             try:
                 yield from look(self)
             except ClusterError as error:
-                yield Finding(name, "note", f"not known: {error.message}", error.hint)
+                from ..preflight import refusal
+
+                yield Finding(name, "note", f"not known: {refusal(error)}", error.hint)
 
         late = Finding(name, "warning", f"not known after {PATIENCE:g} s: the cluster is slow", "kubectl nrl doctor")
         return Probe(begin, late, lambda: self.cluster is not None)

@@ -60,19 +60,18 @@ class LeastRole:
 
 def permissions(reached: Reached) -> Iterator[Finding]:
     """What the least Role would grant and this user lacks."""
-    from ..preflight import permission_checks
+    from ..preflight import by_resource, granted
 
     asked = needs(reached.facts())
-    checks = permission_checks(reached.cluster, reached.namespace, asked)
-    lacking = [need for need, check in zip(asked, checks, strict=True) if check.fix]
+    answers = granted(reached.cluster, reached.namespace, asked)
+    lacking = [need for need, answer in zip(asked, answers, strict=True) if answer is False]
     fix = paste(reached.session, reached.namespace, "doctor", "--rbac") + "   # the Role to ask for"
     where = f'in namespace "{reached.namespace}"'
     for status, missing in (("failed", True), ("note", False)):
-        words = [f"{n.verb} {n.what}" for n in lacking if n.required is missing]
-        if words:
+        if words := by_resource(n for n in lacking if n.required is missing):
             yield Finding("permissions", "failed" if status == "failed" else "note",
-                          f"you may not {', '.join(words)} {where}", fix)  # fmt: skip
-    unknown = sum(check.ok is None and not check.fix for check in checks)
+                          f"you may not {words} {where}", fix)  # fmt: skip
+    unknown = sum(answer is None for answer in answers)
     if unknown:
         yield Finding("permissions", "note", f"the cluster does not say whether you may, {where}: {unknown} questions")
     if not lacking and not unknown:

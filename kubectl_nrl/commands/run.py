@@ -82,6 +82,8 @@ def handle(args: argparse.Namespace, session: Session) -> ExitCode | int:
     run = session.new_run(args.run_id)
     config = load_config(args, session, _PROG)
     if is_local(config, plan_options(args, session)):
+        if args.require_capacity:
+            raise UsageError("--require-capacity asks a cluster, and this run is on this machine", "leave it out")
         from .run_local import run_local
 
         if args.start_timeout is not None:

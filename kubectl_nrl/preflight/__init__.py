@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from .kuberay import kuberay_check
 from .look import Answers, look
-from .permissions import Need, Wanted, permission_checks, rayjob_needs, role_rules
+from .permissions import Need, Wanted, by_resource, granted, permission_checks, rayjob_needs, role_rules
 from .room import Room, room_of
 from .side_by_side import side_by_side
-from .topic import Topic, blocking, looked_at, words
+from .topic import Topic, blocking, looked_at, refusal, words
 
 __all__ = [
     "Answers",
@@ -19,11 +19,14 @@ __all__ = [
     "Topic",
     "Wanted",
     "blocking",
+    "by_resource",
+    "granted",
     "kuberay_check",
     "look",
     "looked_at",
     "permission_checks",
     "rayjob_needs",
+    "refusal",
     "role_rules",
     "room_of",
     "side_by_side",

@@ -55,13 +55,14 @@ def rayjob_needs(wanted: Wanted) -> Iterator[Need]:
     yield Need("watch", RAY, "rayjobs", "to wait for the run's end", wanted.wait)
     yield Need("delete", RAY, "rayjobs", "to take back a launch that fails, and for --replace", wanted.replace)
     yield Need("patch", RAY, "rayjobs", "to tell KubeRay of a submission, and to keep the wandb page", wanted.uploads)
-    yield Need("get", RAY, "rayclusters", "to find the head, and with it the driver's log", wanted.uploads)
+    yield Need("get", RAY, "rayclusters", "to find the head pod", wanted.uploads)
     yield Need("delete", RAY, "rayclusters", release, False)
-    yield Need("list", "", "pods", "to find the head, and to say why pods wait", wanted.uploads)
+    yield Need("list", "", "pods", "to find the head pod", wanted.uploads)
     yield Need("watch", "", "pods", "to say why pods wait", False)
     why = "to upload the code" if wanted.uploads else "to show the driver's log"
     yield Need("create", "", "pods/portforward", why, wanted.uploads)
-    yield Need("get", "", "pods/portforward", "for the same, where the API server's version asks for it", False)
+    # Which of the two verbs is asked for depends on the API server's version.
+    yield Need("get", "", "pods/portforward", why, False)
     yield Need("list", "", "events", "to say why pods wait", False)
 
 
@@ -105,24 +106,45 @@ def plan_needs(plan: Plan, wanted: Wanted, plural: Callable[[str, str], str]) ->
     return list(found.values())
 
 
-def permission_checks(cluster: Any, namespace: str, needs: Sequence[Need]) -> list[Check]:
-    """One check for each need, asked side by side; a missing one that only costs comfort is a note."""
-    return side_by_side([partial(_check, cluster, namespace, need) for need in needs])
+def granted(cluster: Any, namespace: str, needs: Sequence[Need]) -> list[bool | None]:
+    """Whether the user has each permission, asked side by side; None where the cluster does not say."""
+    return side_by_side([partial(_granted, cluster, namespace, need) for need in needs])
 
 
-def _check(cluster: Any, namespace: str, need: Need) -> Check:
+def _granted(cluster: Any, namespace: str, need: Need) -> bool | None:
     resource, _, sub = need.resource.partition("/")
-    allowed = cluster.can_i(need.verb, need.group, resource, namespace, subresource=sub)
-    title = f'permission to {need.verb} {need.what} in namespace "{namespace}"'
-    if allowed is not False:
-        return Check(title, allowed, "" if allowed else "the cluster does not say")
-    return Check(
-        title,
-        False if need.required else None,
-        f'user "{cluster.user}" lacks it (needed {need.why})',
-        f'ask an admin for verb "{need.verb}" on {need.what} in namespace "{namespace}": '
-        f"kubectl nrl doctor --rbac -n {namespace} prints the Role",
-    )
+    answer: bool | None = cluster.can_i(need.verb, need.group, resource, namespace, subresource=sub)
+    return answer
+
+
+def permission_checks(cluster: Any, namespace: str, needs: Sequence[Need]) -> Iterator[Check]:
+    """A check for each permission; those that are missing and only cost comfort are one note together."""
+    missing: list[Need] = []
+    for need, answer in zip(needs, granted(cluster, namespace, needs), strict=True):
+        title = f'permission to {need.verb} {need.what} in namespace "{namespace}"'
+        if answer is not False:
+            yield Check(title, answer, "" if answer else "the cluster does not say")
+        elif need.required:
+            fix = f'ask an admin for verb "{need.verb}" on {need.what} in namespace "{namespace}"\n{_role(namespace)}'
+            yield Check(title, False, f'user "{cluster.user}" lacks it (needed {need.why})', fix)
+        else:
+            missing.append(need)
+    if missing:
+        uses = "; ".join(dict.fromkeys(need.why for need in missing))
+        detail = f'user "{cluster.user}" may not {by_resource(missing)} in namespace "{namespace}": a run does without ({uses})'
+        yield Check("permissions", None, detail, _role(namespace))
+
+
+def by_resource(needs: Iterable[Need]) -> str:
+    """`delete, patch rayjobs.ray.io; list pods`."""
+    verbs: dict[str, list[str]] = {}
+    for need in needs:
+        verbs.setdefault(need.what, []).append(need.verb)
+    return "; ".join(f"{', '.join(listed)} {what}" for what, listed in verbs.items())
+
+
+def _role(namespace: str) -> str:
+    return f"kubectl nrl doctor --rbac -n {namespace}   # the least Role, for an admin to apply"
 
 
 def role_rules(needs: Iterable[Need]) -> list[dict[str, list[str]]]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..api import Capacity, ClusterReader
 from ..errors import ClusterError
+from .topic import refusal
 
 
 @dataclass(frozen=True)
@@ -55,5 +56,5 @@ def room_of(
     except ClusterError as error:
         if error.status in (0, 401) and error.reason != "NotServed":
             raise
-        return Room(needed, None, error.message)
+        return Room(needed, None, refusal(error))
     return Room(needed, found, "" if found else f'scheduler "{scheduler}" does not say what is free')

@@ -33,6 +33,13 @@ def blocking(topics: Iterable[Topic]) -> list[Check]:
     return [check for topic in topics for check in topic.checks if check.ok is False and check.blocks]
 
 
+def refusal(error: ClusterError) -> str:
+    """Why something is not known; a missing permission without the API server's long sentence about it."""
+    if error.status == 403:
+        return f"{error.message.partition(': ')[0]}: forbidden"
+    return f"could not be looked at: {error.message}"
+
+
 def looked_at(name: str, look: Callable[[], Iterable[Check]]) -> Topic:
     """The topic, with a note in place of what the cluster refused to show.
 
@@ -45,5 +52,5 @@ def looked_at(name: str, look: Callable[[], Iterable[Check]]) -> Topic:
     except ClusterError as error:
         if error.status in (0, 401) and error.reason != "NotServed":
             raise
-        checks.append(Check(name, None, f"could not be looked at: {error.message}"))
+        checks.append(Check(name, None, refusal(error)))
     return Topic(name, tuple(checks))

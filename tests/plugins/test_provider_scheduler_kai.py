@@ -478,3 +478,15 @@ def test_the_topology_must_exist_with_the_level() -> None:
 def test_a_topology_that_no_group_uses_is_not_looked_for() -> None:
     ctx = context({**QUEUED, "kuberay": {"training": {"gpus": 0}}}, profile=GB300)
     assert [check.title for check in KAI.checks(ctx, FakeCluster([queue("rl")]))] == ['KAI queue "rl"']
+
+
+def test_a_priority_class_that_kai_would_ignore_fails_and_blocks_nothing() -> None:
+    ctx = context({"scheduler": {"kind": "kai", "queue": "rl", "priority": "trian"}})
+
+    def found(*objects: dict, **cluster: object) -> tuple:
+        check = list(KAI.checks(ctx, FakeCluster([queue("rl"), *objects], **cluster)))[-1]
+        return check.ok, check.blocks
+
+    assert found() == (False, False)
+    assert found(thing("PriorityClass", "trian")) == (True, True)
+    assert found(forbidden=frozenset({"PriorityClass"})) == (None, True)

@@ -184,7 +184,7 @@ def test_capacity_is_shown_and_no_room_now_is_no_failure(site: Site) -> None:
     assert "no room for the " in found["capacity"]["detail"]
     site.cluster.faults["list", "Node"] = FORBIDDEN
     assert site.data()["capacity"] == {
-        "needed": 0, "free": None, "total": None, "fits": None, "detail": "you may not list nodes"
+        "needed": 0, "free": None, "total": None, "fits": None, "detail": "you may not list nodes: forbidden"
     }  # fmt: skip
 
 
@@ -197,7 +197,7 @@ def test_require_capacity_refuses_before_anything_exists(site: Site, dry: str) -
     site.cluster.faults["list", "Node"] = FORBIDDEN
     unknown = site.project.run(f"{RUN} --require-capacity {dry}")
     assert unknown.exit == 3
-    assert "what is free is not known: you may not list nodes" in unknown.err
+    assert "what is free is not known: you may not list nodes: forbidden" in unknown.err
     assert site.created() == []
 
 
@@ -209,5 +209,8 @@ def test_require_capacity_lets_a_run_go_that_fits_and_others_do_not_ask(site: Si
     assert (asked, ("list", "Node", "") in site.cluster.calls) == (True, False)
 
 
-def test_require_capacity_and_a_dry_run_that_sends_nothing_do_not_go_together(site: Site) -> None:
-    assert site.project.run(f"{RUN} --require-capacity --dry-run").exit == 2
+@pytest.mark.parametrize("other", ["--dry-run", "--local"])
+def test_require_capacity_is_refused_where_no_cluster_is_asked(site: Site, other: str) -> None:
+    done = site.project.run(f"{RUN} --require-capacity {other}")
+    assert done.exit == 2
+    assert site.cluster.calls == []

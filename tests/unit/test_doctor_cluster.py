@@ -151,7 +151,7 @@ def test_missing_permissions_are_named_together_with_the_role_to_ask_for(desk: D
     desk.cluster.denied = {("create", "rayjobs"), ("list", "events"), ("create", "pods/portforward")}
     failed, note = desk.findings("permissions")
     assert failed["status"] == "failed"
-    assert "you may not create rayjobs.ray.io, create pods/portforward" in failed["message"]
+    assert "you may not create rayjobs.ray.io; create pods/portforward" in failed["message"]
     assert "list events" in note["message"]
     assert failed["fix"].startswith("kubectl nrl doctor --rbac -n default")
 
@@ -185,6 +185,17 @@ def test_a_refusal_is_a_note_of_that_check_alone(desk: Desk) -> None:
     desk.cluster.faults["list", "RayJob"] = FORBIDDEN
     assert {desk.only(name)["status"] for name in ("runs", "orphans")} == {"note"}
     assert desk.only("permissions")["status"] == "ok"
+
+
+def test_a_cluster_that_lets_me_see_nothing_is_a_failure_said_once(desk: Desk) -> None:
+    def refused() -> Any:
+        raise ClusterError('cannot list the API groups: forbidden: User "system:anonymous"', status=403)
+
+    desk.cluster.served = refused  # type: ignore[method-assign]
+    outcome = desk.project.run("doctor -o json")
+    items = {item["name"]: item for item in outcome.result("doctor")["items"]}
+    assert (outcome.exit, items["cluster"]["status"], items["cluster"]["fix"]) == (1, "failed", "kubectl auth whoami")
+    assert not {"kuberay", "permissions", "runs"} & set(items)
 
 
 def test_nothing_is_said_of_a_cluster_that_is_late_itself(monkeypatch: pytest.MonkeyPatch, desk: Desk) -> None:
