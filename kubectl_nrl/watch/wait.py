@@ -22,7 +22,7 @@ from .telling import Telling
 #: Seconds of quiet after which changes are judged, so that pods of one kind make one line; and how long to wait for quiet.
 SETTLE, UNSETTLED = 0.4, 2.0
 #: Seconds between two judgements without a change: some causes are a matter of time.
-JUDGE = 5.0
+JUDGE = 1.0
 
 
 class Wait:

@@ -15,8 +15,8 @@ from kubectl_nrl.cluster import Cluster as Connection
 from kubectl_nrl.reasons import Trouble, gather, troubles
 
 
-def rayjob(name: str, head: Any = None, worker: Any = None, **spec: Any) -> dict[str, Any]:
-    """A RayJob with a head and two workers of group `w`; `head` and `worker` change the pod spec, `container` in it container 0."""
+def rayjob(name: str, head: Any = None, worker: Any = None, *, workers: int = 2, **spec: Any) -> dict[str, Any]:
+    """A RayJob with a head and workers of group `w`; `head` and `worker` change the pod spec, `container` in it container 0."""
 
     def template(words: Any) -> dict[str, Any]:
         words = dict(words or {})
@@ -24,7 +24,13 @@ def rayjob(name: str, head: Any = None, worker: Any = None, **spec: Any) -> dict
         container = {"name": "ray", "image": "none/ray:1", "resources": small, **words.pop("container", {})}
         return {"spec": {"terminationGracePeriodSeconds": 1, "containers": [container], **words}}
 
-    group = {"groupName": "w", "replicas": 2, "minReplicas": 2, "maxReplicas": 2, "rayStartParams": {}}
+    group = {
+        "groupName": "w",
+        "replicas": workers,
+        "minReplicas": workers,
+        "maxReplicas": workers,
+        "rayStartParams": {},
+    }
     cluster = {
         "headGroupSpec": {"rayStartParams": {}, "template": template(head)},
         "workerGroupSpecs": [{**group, "template": template(worker)}],
