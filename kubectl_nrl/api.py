@@ -146,7 +146,10 @@ class Check:
 
 @dataclass(frozen=True)
 class Reason:
-    """Why pods wait, as a scheduler or driver's own objects say it."""
+    """Why pods wait, as a scheduler or driver's own objects say it.
+
+    `heals`: waiting may end it (a queue, capacity); False for what somebody must mend, which `--start-timeout` bounds.
+    """
 
     subject: str
     reason: str

@@ -81,6 +81,8 @@ def handle(args: argparse.Namespace, session: Session) -> ExitCode | int:
     if is_local(config, plan_options(args, session)):
         from .run_local import run_local
 
+        if args.start_timeout is not None:
+            raise UsageError("--start-timeout is for a run on a cluster", "leave it out; --timeout bounds a run here")
         return run_local(args, session, run, config, _PROG)
     if args.gpus is not None:
         raise UsageError("--gpus is for a run on this machine", "--local, or resources: in the infra file")
@@ -91,7 +93,7 @@ def handle(args: argparse.Namespace, session: Session) -> ExitCode | int:
     cluster, config, plan = _plan(args, session, run, config)
     session.output.problems(plan.problems)
     _refuse_unavailable(plan)
-    _warn_meaningless(args, session)
+    _warn_meaningless(args, session, plan)
     if args.dry_run == "server":
         return run_launch.ask(args, session, cluster, config, plan)
     return run_launch.launch(args, session, cluster, config, plan)
@@ -161,7 +163,11 @@ def _refuse_unavailable(plan: Plan) -> None:
         )
 
 
-def _warn_meaningless(args: argparse.Namespace, session: Session) -> None:
+def _warn_meaningless(args: argparse.Namespace, session: Session, plan: Plan) -> None:
+    from .uploading import uploads
+
+    if args.start_timeout is not None and not plan.wait and not uploads(session, plan):
+        session.output.warn("--start-timeout has no meaning for a run that nobody waits for (--no-wait)")
     for flag in ("recreate", "skip_daemons"):
         if getattr(args, flag):
             session.output.warn(f"--{flag.replace('_', '-')} has no meaning for a RayJob, which is always new")

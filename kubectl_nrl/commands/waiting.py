@@ -73,6 +73,9 @@ def give_up(
     left: Sequence[str] = ()
     try:
         left = delete_run(cluster, rayjob, say=output.progress, within=GONE)
+    except KeyboardInterrupt:
+        output.error(f"interrupted; rayjob/{name} is being deleted, and its pods may still be there", commands["stop"])
+        return ExitCode.INTERRUPTED
     except ClusterError as error:
         output.error(f"rayjob/{name} may still hold what it has: {error.message}", error.hint or commands["stop"])
         left = list(stuck.pods)

@@ -124,6 +124,7 @@ def unschedulable(reason: str, message: str) -> Cause:
 #: priority and service account admission, pod security, webhooks, validation).
 _DENIALS: tuple[tuple[str, str, Heals], ...] = (
     (r"exceeded quota", "QuotaExceeded", "alone"),
+    (r"status unknown for quota", "QuotaUnknown", "alone"),
     (r"failed quota", "QuotaNeedsRequests", "by hand"),
     (r"(?:maximum|minimum) \S+ usage per|limit to request ratio|(?:max|min)imum memory usage", "LimitRange", "by hand"),
     (r"no PriorityClass with name", "PriorityClassNotFound", "by hand"),
@@ -138,10 +139,13 @@ _DENIALS: tuple[tuple[str, str, Heals], ...] = (
 
 
 def denied(reason: str, message: str) -> Cause:
-    """Why a pod could not be created, from what its controller was told."""
-    words = one_line(re.sub(r'^.*?(?=pods? "|Pod "|admission webhook|Internal error)', "", one_line(message, 4000)))
-    said = re.sub(r'^pods? "[^"]*" is forbidden: |^Pod "[^"]*" is invalid: ', "", words)
+    """Why a pod (or a RayCluster) could not be created, from what its controller was told."""
+    words = one_line(message, 4000)
+    # What the controller put before the API server's answer, and the object that it names.
+    said = one_line(
+        re.sub(r'^.*?(?:\S+ "[^"]*" is (?:forbidden|invalid): |(?=admission webhook|Internal error))', "", words)
+    )
     for pattern, name, heals in _DENIALS:
-        if re.search(pattern, message):
+        if re.search(pattern, words):
             return Cause(name, said, heals, (name,))
-    return Cause(reason, words, "alone", (reason,))
+    return Cause(reason, one_line(words), "alone", (reason,))

@@ -17,8 +17,8 @@ ON_ITS_WAY = frozenset({"ContainerCreating", "PodInitializing"})
 _IMAGE = frozenset({"ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ImageInspectError"})
 #: Seconds that a container may run without being ready before that is a cause: Ray's dashboard needs some of them.
 NOT_READY = 90.0
-#: Seconds that an image may be pulled, or an init container run, before that is worth a line.
-SLOW = 30.0
+#: Seconds that an image may be pulled, and that workers may wait for their head, before that is worth a line.
+SLOW, HEAD_SLOW = 30.0, 60.0
 #: The init container in which KubeRay has a worker wait for the head (ray-operator common/pod.go).
 WAITS_FOR_HEAD = "wait-gcs-ready"
 #: Seconds that a worker may wait for a head that is ready before the way to it is suspected.
@@ -140,7 +140,7 @@ def _initializing(container: Mapping[str, Any], now: datetime | None, head_ready
         if not older(since, now, NOT_READY):
             return None
         return Cause("InitContainer", f"init container {name} has not ended yet", "alone", ("InitContainer", name))
-    if not head_ready and older(since, now, SLOW):
+    if not head_ready and older(since, now, HEAD_SLOW):
         return Cause("WaitsForHead", "Ray's head does not answer yet", "alone", ("WaitsForHead",))
     if head_ready and older(since, now, UNREACHED):
         text = "the head is ready, but its port 6379 is not reached from here (NetworkPolicy, DNS?)"

@@ -80,8 +80,12 @@ def _ray_cluster(cluster: Any, namespace: str, name: str, reading: Reading) -> M
 
 
 def unready(rayjob: Mapping[str, Any] | None, pods: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether there is anything to explain: no pod yet, or one that is not ready; never after the run's end."""
-    if rayjob is not None and outcome(status_of(rayjob)) is not None:
+    """Whether there is anything to explain: no pod yet, or one that is not ready; never after the run's end.
+
+    A driver that runs has pods, also where they may not be seen.
+    """
+    status = status_of(rayjob) if rayjob is not None else {}
+    if outcome(status) is not None or (not pods and status.get("jobStatus") == "RUNNING"):
         return False
     return not pods or any(not is_ready(p) for p in pods if not being_deleted(p))
 

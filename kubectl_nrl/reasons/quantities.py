@@ -16,13 +16,17 @@ def requests_of(pod: Mapping[str, Any]) -> dict[str, str]:
     return {name: _text(name, value) for name, value in sorted(amounts_of(pod).items()) if value}
 
 
-def amounts_of(pod: Mapping[str, Any]) -> dict[str, Fraction]:
-    """The same as numbers. A limit counts as the request where none is written, as the API server defaults it."""
+def amounts_of(pod: Mapping[str, Any], ending: str = "") -> dict[str, Fraction]:
+    """The same as numbers, of resources whose name ends so.
+
+    A limit counts as the request where none is written, as the API server defaults it.
+    """
     sums: dict[str, Fraction] = {}
     for container in (pod.get("spec") or {}).get("containers") or ():
         resources = container.get("resources") or {}
         for name, value in {**(resources.get("limits") or {}), **(resources.get("requests") or {})}.items():
-            sums[name] = sums.get(name, Fraction(0)) + (quantity(value) or 0)
+            if name.endswith(ending):
+                sums[name] = sums.get(name, Fraction(0)) + (quantity(value) or 0)
     return sums
 
 
@@ -38,4 +42,4 @@ def _text(name: str, value: Fraction) -> str:
 
 def gpus_of(pod: Mapping[str, Any]) -> int:
     """GPUs that a pod asks for, as KubeRay counts them: each resource whose name ends in `gpu` (common/pod.go)."""
-    return sum(int(value) for name, value in amounts_of(pod).items() if name.endswith("gpu"))
+    return sum(map(int, amounts_of(pod, "gpu").values()))

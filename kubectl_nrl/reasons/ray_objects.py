@@ -27,7 +27,7 @@ _REFUSALS = frozenset(
     {"InvalidRayJobSpec", "InvalidRayJobMetadata", "InvalidRayClusterSpec", "InvalidRayClusterMetadata"}
 )
 _CREATION = frozenset({"FailedToCreateHeadPod", "FailedToCreateWorkerPod"})
-_OTHERS = frozenset({"FailedToCreateRayCluster", "FailedToCreateRayJobSubmitter", "RayClusterNotFound"})
+_NO_CLUSTER = frozenset({"FailedToCreateRayCluster", "RayClusterNotFound"})
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,9 @@ def rayjob_troubles(
     elif state in ("Initializing", "Running"):
         yield from _no_driver(subject, status, ray_cluster or {}, now)
         for event in newest[-1:]:
-            if event.get("reason") in _OTHERS and not status.get("rayClusterName"):
+            submitter = event.get("reason") == "FailedToCreateRayJobSubmitter" and not status.get("jobStatus")
+            # The name of the cluster stands in the status before KubeRay tries to create it.
+            if submitter or (event.get("reason") in _NO_CLUSTER and ray_cluster is None):
                 found = denied(str(event["reason"]), str(event.get("message") or ""))
                 yield Trouble(subject, found.reason, found.message, found.heals, found.key)
 

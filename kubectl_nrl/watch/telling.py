@@ -10,6 +10,8 @@ from ..reasons import Trouble
 #: Seconds before one and the same trouble is said again after it had gone, or concerns another number of pods; twice as
 #: long after each time.
 AGAIN = 60.0
+#: Seconds between two counts of ready pods after one that fell: at first, and at most.
+FELL, FELL_LONGEST = 15.0, 600.0
 
 
 @dataclass
@@ -41,3 +43,21 @@ class Telling:
                 self._say(trouble)
         for key, known in self._said.items():
             known.gone = known.gone or key not in present
+
+
+class Readiness:
+    """`2/3 pods ready`, each time it changes; ever more seldom when pods come and go, and then as it is at that time."""
+
+    def __init__(self, say: Callable[[str], None], clock: Callable[[], float]) -> None:
+        self._say, self._clock = say, clock
+        self._said = (-1, -1)
+        self._at = self._quiet = 0.0
+
+    def tell(self, ready: int, total: int) -> None:
+        now = self._clock()
+        if (ready, total) == self._said or now - self._at < self._quiet:
+            return
+        if ready < self._said[0]:
+            self._quiet = min(max(2 * self._quiet, FELL), FELL_LONGEST)
+        self._said, self._at = (ready, total), now
+        self._say(f"{ready}/{total} pods ready")

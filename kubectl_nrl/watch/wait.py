@@ -17,7 +17,7 @@ from ..reasons.server_clock import ServerClock
 from ..triage import DeadPod, death_of
 from .feeds import Feeds
 from .inquiry import Answer, Inquiry
-from .telling import Telling
+from .telling import Readiness, Telling
 
 #: Seconds of quiet after which changes are judged, so that pods of one kind make one line; and how long to wait for quiet.
 SETTLE, UNSETTLED = 0.4, 2.0
@@ -43,7 +43,7 @@ class Wait:
         self._say, self._warn, self._event, self._view = say, warn, event, view
         self._clock = clock
         self._server_clock = ServerClock(clock)
-        self._telling = Telling(self._tell, clock)
+        self._telling, self._readiness = Telling(self._tell, clock), Readiness(say, clock)
         self._stop = threading.Event()
         self.ray_cluster = ""
         self.pods: dict[str, Mapping[str, Any]] = {}
@@ -52,7 +52,6 @@ class Wait:
         self._object: Mapping[str, Any] | None = None
         self._answer, self._faults_told = Answer(), set[str]()
         self._picture: Snapshot | None = None
-        self._said_ready = ""
         self._changed: tuple[float, float] | None = None
         self._judge_at = clock() + JUDGE
 
@@ -128,10 +127,13 @@ class Wait:
 
     def judge(self, rayjob: Mapping[str, Any], *, over: bool) -> Snapshot:
         """The picture of now; says what is news in it, unless the run is over: how pods end is no news."""
-        self._changed, self._judge_at = None, self._clock() + JUDGE
+        began, self._changed = self._clock(), None
         pods, answer = tuple(self.pods.values()), self._answer
         situation = Situation(rayjob, self._object, pods, answer.events, answer.said, answer.faults)
         picture = snapshot(situation, self._server_clock.now())
+        now = self._clock()
+        # A thousand pods take their time to judge, and this is not to fill a core.
+        self._judge_at = now + max(JUDGE, 20 * (now - began))
         if picture != self._picture:
             self._picture = picture
             self._view(picture)
@@ -143,17 +145,14 @@ class Wait:
         else:
             self._inquiry.rest()
             self._answer = replace(answer, said=())
-        self._telling.tell(picture.troubles)
-        self._tell_readiness(picture)
+        # What is the state itself (`Suspended`) is said as such.
+        self._telling.tell(trouble for trouble in picture.troubles if trouble.reason != picture.state)
+        if not all(map(being_deleted, pods)):
+            self._readiness.tell(
+                *(sum(getattr(group, what) for group in picture.groups) for what in ("ready", "total"))
+            )
         return picture
 
     def _tell(self, trouble: Trouble) -> None:
         self._say(trouble.line)
         self._event({"event": "cause", "message": trouble.line})
-
-    def _tell_readiness(self, picture: Snapshot) -> None:
-        ready = sum(group.ready for group in picture.groups)
-        line = f"{ready}/{sum(group.total for group in picture.groups)} pods ready"
-        if line != self._said_ready and not all(map(being_deleted, self.pods.values())):
-            self._said_ready = line
-            self._say(line)

@@ -10,7 +10,9 @@ import pytest
 import yaml
 from cluster.fixtures import Cluster
 from command_line import CommandLine, wait_until
+from nrl_plugins.dra_computedomain import ComputeDomain
 from nrl_plugins.scheduler_default import DefaultScheduler
+from nrl_plugins.scheduler_kai import KaiScheduler
 from run_files import files
 from waiting_rayjobs import Looking, rayjob
 
@@ -132,6 +134,11 @@ def test_pods_that_admission_refuses_are_named_although_there_are_none(
         rayjob("limit", head=asks(cpu="10m")),
     )
     look.lines({"limit": "head: LimitRange, maximum cpu usage per Container is 1m"})
+    full = {"hard": {"count/rayclusters.ray.io": "2"}}
+    look.create(
+        {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "c"}, "spec": full}, rayjob("cluster")
+    )
+    look.lines({"cluster": "rayjob/cluster: QuotaExceeded, exceeded quota: c, requested: count/rayclusters.ray.io=1"})
 
 
 def test_an_operator_that_is_down_is_named(kwok_cluster: Cluster, kwok_namespace: str) -> None:
@@ -143,6 +150,74 @@ def test_an_operator_that_is_down_is_named(kwok_cluster: Cluster, kwok_namespace
         assert trouble.line.startswith(
             "rayjob/unseen: NotReconciled, KubeRay has not looked at it: is the operator running"
         )
+
+
+def test_a_head_that_was_killed_and_came_back_lost_its_history(kwok_cluster: Cluster, kwok_namespace: str) -> None:
+    """Written into the status as kubelet does, since a fake pod runs nothing that could die."""
+    look = Looking(kwok_cluster, kwok_namespace)
+    look.create(rayjob("killed", submissionMode="InteractiveMode"))
+    words = [
+        "-n",
+        kwok_namespace,
+        "get",
+        "pods",
+        "-l",
+        "ray.io/node-type=head",
+        "--field-selector",
+        "status.phase=Running",
+    ]
+    wait_until(lambda: bool(kwok_cluster.kubectl(*words, "-o", "name")), "the head", 120)
+    killed = {"reason": "OOMKilled", "exitCode": 137, "startedAt": None, "finishedAt": None}
+    change = [
+        {"op": "replace", "path": "/status/containerStatuses/0/restartCount", "value": 1},
+        {"op": "replace", "path": "/status/containerStatuses/0/lastState", "value": {"terminated": killed}},
+    ]
+    head = kwok_cluster.kubectl(*words, "-o", "name").strip()
+    patch = ["patch", head, "--subresource=status", "--type=json", "-p", json.dumps(change)]
+    kwok_cluster.kubectl("-n", kwok_namespace, *patch)
+    restarted = look.until("killed", lambda trouble: trouble.reason == "Restarted")
+    assert restarted.line.startswith("head: Restarted, container ray was restarted after OOMKilled (exit 137)")
+    assert restarted.line.endswith("Ray's jobs and their history are lost")
+
+
+def test_what_kai_and_the_dra_driver_write_is_named(kwok_cluster: Cluster, kwok_namespace: str) -> None:
+    """Objects that the real CRDs accept, written as the real controllers write them; they themselves are not here."""
+    look = Looking(kwok_cluster, kwok_namespace)
+    kai = {"schedulerName": "kai-scheduler"}
+    look.create(rayjob("gang", head=kai, worker=kai))
+    get = ["-n", kwok_namespace, "get"]
+    wait_until(lambda: len(kwok_cluster.kubectl(*get, "pods", "-o", "name").split()) == 3, "the pods", 120)
+    uid = kwok_cluster.kubectl(*get, "rayjob", "gang", "-o", "jsonpath={.metadata.uid}")
+    owners = [{"apiVersion": "ray.io/v1", "kind": "RayJob", "name": "gang", "uid": uid}]
+    group, domain = {"name": "pg-gang", "ownerReferences": owners}, {"name": "domain", "ownerReferences": owners}
+    channel = {"resourceClaimTemplate": {"name": "domain"}}
+    look.create(
+        {"apiVersion": "scheduling.run.ai/v2alpha2", "kind": "PodGroup", "metadata": group, "spec": {"minMember": 3}},
+        {
+            "apiVersion": "resource.nvidia.com/v1beta1", "kind": "ComputeDomain", "metadata": domain,
+            "spec": {"numNodes": 0, "channel": channel},
+        },
+    )  # fmt: skip
+    kwok_cluster.kubectl("-n", kwok_namespace, "annotate", "pods", "--all", "pod-group-name=pg-gang")
+
+    def write(what: str, status: dict[str, object]) -> None:
+        words = ["patch", what, "--subresource=status", "--type=merge", "-p", json.dumps({"status": status})]
+        kwok_cluster.kubectl("-n", kwok_namespace, *words)
+
+    why = {"reason": "QueueDoesNotExist", "message": "Queue 'nope' does not exist"}
+    condition = {"type": "UnschedulableOnNodePool", "nodePool": "default", "status": "True", "reasons": [why]}
+    write("podgroup/pg-gang", {"schedulingConditions": [condition]})
+    providers = (KaiScheduler(), ComputeDomain())
+    lines = {"gang": "PodGroup pg-gang: QueueDoesNotExist, Queue 'nope' does not exist"}
+    look.lines(lines, providers=providers)
+    write("podgroup/pg-gang", {"schedulingConditions": []})
+    look.lines({"gang": "PodGroup pg-gang: GangWaiting, 0/3 pods scheduled"}, providers=providers)
+    node = {"name": "n0", "ipAddress": "10.0.0.1", "cliqueID": "c", "index": 0, "status": "NotReady"}
+    write("computedomain/domain", {"status": "NotReady", "nodes": [node]})
+    look.lines(
+        {"gang": "ComputeDomain domain: NotReady, the IMEX daemon is not ready on 1 of 1 nodes: n0"},
+        providers=providers,
+    )
 
 
 def claims(cli: CommandLine, claim: str) -> None:

@@ -121,6 +121,6 @@ def test_workers_that_wait_for_their_head_say_so(node_cluster: Cluster, node_nam
         "annotations": {"ray.io/overwrite-container-cmd": "true"}
     }
     look.create(job)
-    waits = look.until("waits", lambda trouble: trouble.reason == "WaitsForHead", later=31)
+    waits = look.until("waits", lambda trouble: trouble.reason == "WaitsForHead", later=61)
     assert waits.line == "1/1 workers of w: WaitsForHead, Ray's head does not answer yet"
     look.lines({"waits": "head: NotReady, container ray has run for over 90 s"}, later=100)

@@ -225,6 +225,12 @@ def test_counts_that_change_make_no_other_cause() -> None:
             'violates PodSecurity "restricted:latest": runAsNonRoot != true',
             "by hand",
         ),
+        (
+            'pods "x" is forbidden: status unknown for quota: q, resources: pods',
+            "QuotaUnknown",
+            "status unknown for quota: q, resources: pods",
+            "alone",
+        ),
         ("etcdserver: request timed out", "FailedCreateWorkerPod", "etcdserver: request timed out", "alone"),
     ],
 )

@@ -257,9 +257,9 @@ def init(seconds: float, name: str = "wait-gcs-ready") -> dict[str, Any]:
 
 
 def test_workers_that_wait_for_the_head_say_so() -> None:
-    assert causes([head(), init(0)], at(20)) == {}
+    assert causes([head(conditions=[SCHEDULED]), init(0)], at(50)) == {}
     assert (
-        only(head(conditions=[SCHEDULED]), init(0), now=31)
+        only(head(conditions=[SCHEDULED]), init(0), now=61)
         == "1/1 workers of w: WaitsForHead, Ray's head does not answer yet"
     )
 

@@ -98,11 +98,28 @@ def test_a_suspended_long_lived_cluster_is_named() -> None:
 
 
 def test_a_cluster_that_cannot_even_be_created_is_named() -> None:
-    job = rayjob(rayClusterName="")
-    said = event(
-        job, "FailedToCreateRayCluster", "rayclusters.ray.io is forbidden: exceeded quota: q, requested: count=1"
+    """Its name stands in the RayJob's status all the same."""
+    job = rayjob()
+    message = (
+        'Failed to create RayCluster e/r-abc: rayclusters.ray.io "r-abc" is forbidden: exceeded quota: q, requested: '
+        "count/rayclusters.ray.io=1, used: count/rayclusters.ray.io=0, limited: count/rayclusters.ray.io=0"
     )
-    assert lines(rayjob=job, events=(said,))[0].startswith("rayjob/r: QuotaExceeded")
+    said = event(job, "FailedToCreateRayCluster", message)
+    [line] = lines(rayjob=job, events=(said,))
+    assert line.startswith("rayjob/r: QuotaExceeded, exceeded quota: q, requested: count/rayclusters.ray.io=1")
+    assert lines(rayjob=job, ray_cluster=ray_cluster(0), pods=(head(ready=True),), events=(said,)) == []
+
+
+def test_a_submitter_that_cannot_be_created_is_named_until_there_is_a_driver() -> None:
+    job = rayjob()
+    said = event(
+        job, "FailedToCreateRayJobSubmitter", 'jobs.batch "r" is forbidden: exceeded quota: q, requested: count=1'
+    )
+    cluster, pods = ray_cluster(0), (head(ready=True),)
+    assert lines(rayjob=job, ray_cluster=cluster, pods=pods, events=(said,)) == [
+        "rayjob/r: QuotaExceeded, exceeded quota: q, requested: count=1"
+    ]
+    assert lines(rayjob=rayjob("Running", "RUNNING"), ray_cluster=cluster, pods=pods, events=(said,)) == []
 
 
 def test_a_finished_run_has_no_troubles() -> None:

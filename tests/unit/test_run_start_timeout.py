@@ -120,3 +120,17 @@ def test_only_seconds_are_taken(world: World, word: str) -> None:
     done = world.run(f"--start-timeout {word}")
     assert done.exit == 2
     assert "--start-timeout" in done.err
+
+
+def test_ctrl_c_while_it_is_deleted_says_so(world: World) -> None:
+    world.cluster.faults["delete", "RayJob"] = KeyboardInterrupt()
+    done = world.run("--start-timeout 1")
+    assert done.exit == 130
+    assert f"interrupted; rayjob/{JOB} is being deleted" in done.err
+
+
+def test_where_it_has_no_meaning_it_is_said(world: World) -> None:
+    assert "a run that nobody waits for" in world.run("--no-wait --start-timeout 5").err
+    done = world.run("--local --start-timeout 5")
+    assert done.exit == 2
+    assert "--start-timeout is for a run on a cluster" in done.err

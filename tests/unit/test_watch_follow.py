@@ -413,3 +413,13 @@ def test_each_new_picture_is_offered_and_the_last_is_of_the_end(run: Any) -> Non
     watching.status("Complete", "SUCCEEDED", rayClusterName="r-abc")
     watching.end()
     assert pictures[-1].state == "SUCCEEDED"
+
+
+def test_a_suspended_run_is_said_once(run: Any) -> None:
+    watching = run()
+    watching.status("Suspended")
+    watching.take(lambda: any(line.startswith("Suspended") for line in watching.said))
+    watching.follow._judge()
+    assert [line for line in watching.said if "Suspended" in line] == [
+        "Suspended: held back by its queue, or suspended by hand"
+    ]

@@ -9,7 +9,7 @@ from waiting_pods import at, stamp
 from kubectl_nrl.reasons import Trouble
 from kubectl_nrl.reasons.server_clock import ServerClock
 from kubectl_nrl.watch.start_limit import StartLimit
-from kubectl_nrl.watch.telling import Telling
+from kubectl_nrl.watch.telling import Readiness, Telling
 
 
 def trouble(heals: Any = "by hand", key: str = "a", who: str = "head") -> Trouble:
@@ -102,6 +102,21 @@ def test_a_count_that_grows_is_news_after_a_while() -> None:
     assert heard.tell(60, trouble(who="64/64 workers of w")) == 2
     assert heard.lines[-1].startswith("64/64")
     assert heard.tell(1000, trouble(who="64/64 workers of w")) == 2
+
+
+def test_pods_that_come_up_are_counted_one_by_one_and_pods_that_come_and_go_are_not() -> None:
+    now, lines = [0.0], list[str]()
+    count = Readiness(lines.append, lambda: now[0])
+    for ready in range(5):
+        count.tell(ready, 4)
+    assert lines == [f"{ready}/4 pods ready" for ready in range(5)]
+    for second in range(6 * 3600):
+        now[0] = float(second)
+        count.tell(3 + second // 10 % 2, 4)
+    assert len(lines) < 60
+    now[0] += 600
+    count.tell(4, 4)
+    assert lines[-1] == "4/4 pods ready"
 
 
 def test_the_servers_time_is_learnt_from_what_arrives_and_goes_on_by_our_own_seconds() -> None:
