@@ -194,25 +194,15 @@ class Manager:
         return found
 
     def failure_patterns(self) -> list[FailurePattern]:
-        """Known failures: those of plugins, then the built-in ones. Rubbish is a `PluginError` that names the plugin."""
-        import re
-
-        from .api import FailurePattern
-
-        own: list[FailurePattern] = []
-        builtin: list[FailurePattern] = []
-        for owner, item in self.hook.items("nrl_failure_patterns", {}):
-            if not isinstance(item, FailurePattern):
-                raise PluginError(
-                    f'plugin "{owner.label}": nrl_failure_patterns yielded {_show(item)}, not a FailurePattern'
-                )
+        """Known failures: those of plugins, then the built-in ones. Rubbish is a warning that names the plugin, and left out:
+        what a run died of is told when something has gone wrong already."""
+        found: list[FailurePattern] = []
+        for owner in sorted(self._loaded, key=lambda candidate: candidate.origin == "builtin"):
             try:
-                re.compile(item.match)
-            except (re.error, TypeError) as error:
-                raise PluginError(f'plugin "{owner.label}": failure pattern "{item.id}": match is no regular expression: '
-                                  f"{error}") from error  # fmt: skip
-            (builtin if owner.origin == "builtin" else own).append(item)
-        return own + builtin
+                found += [_pattern(owner, item) for _, item in self.hook.items("nrl_failure_patterns", {}, only=owner)]
+            except NrlError as error:
+                self._warn(error.message)
+        return found
 
     def observe(self, event: Mapping[str, Any]) -> None:
         """Tell every `nrl_event`. One that raises is told once, as a warning, and costs the run nothing."""
@@ -278,6 +268,23 @@ class Manager:
             self._warn(line)
         else:
             self._loaded.append(candidate)
+
+
+def _pattern(owner: Candidate, item: object) -> FailurePattern:
+    """What a plugin yielded as a known failure. Raises `PluginError` for what is none, or could not be searched for."""
+    import re
+
+    from .api import FailurePattern
+
+    if not isinstance(item, FailurePattern):
+        raise PluginError(f'plugin "{owner.label}": nrl_failure_patterns yielded {_show(item)}, not a FailurePattern')
+    try:
+        re.compile(item.match)
+    except (re.error, TypeError) as error:
+        raise PluginError(
+            f'plugin "{owner.label}": failure pattern "{item.id}": match is no regular expression: {error}'
+        ) from error
+    return item
 
 
 def _order(candidate: Candidate) -> tuple[int, str, str]:

@@ -7,6 +7,7 @@ failure. Fields: Kueue's apis/kueue/v1beta2/{localqueue,clusterqueue}_types.go (
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -16,6 +17,18 @@ from kubectl_nrl.schema.quantities import quantity
 from kubectl_nrl.written import dig, maps
 
 from .kueue_requests import Amounts
+
+
+@dataclass(frozen=True)
+class Quota:
+    """Of one resource: a queue's own, and what it may borrow of its cohort (None: as much as there is)."""
+
+    nominal: Fraction = Fraction(0)
+    borrowable: Fraction | None = Fraction(0)
+
+    def holds(self, amount: Fraction) -> bool:
+        """Whether it could ever give that much."""
+        return self.borrowable is None or amount <= self.nominal + self.borrowable
 
 
 def check_queue(
@@ -51,21 +64,41 @@ def _check_cluster_queue(
     if stopped:
         yield Check(title, False, f"is not active: {stopped}", ask)
         return
-    quota = _quota(queue)
-    absent = sorted(set(needed) - set(quota))
+    quotas, left_out = _quotas(queue), _left_out(cluster)
+    needed = {resource: amount for resource, amount in needed.items() if not resource.startswith(left_out or ())}
+    absent = sorted(set(needed) - set(quotas))
     if absent:
-        detail = f"does not cover {', '.join(absent)}, so the run would never be admitted"
-        yield Check(title, False, detail, f"leave the requests out, or {ask}")
-    borrows = bool(_cohort(queue))
+        never = f"does not cover {', '.join(absent)}, so the run would never be admitted"
+        unless = "" if left_out is not None else ", unless Kueue's configuration leaves that out (it may not be read)"
+        known = None if unless else False
+        yield Check(title, known, never + unless, f"leave the requests out, or {ask}")
     short = [
-        f"{shown(amount)} {resource} of at most {shown(quota[resource][1])}"
+        f"{shown(amount)} {resource} of at most {shown(quotas[resource].nominal + (quotas[resource].borrowable or 0))}"
         for resource, amount in sorted(needed.items())
-        if resource in quota and not (borrows and quota[resource][2]) and amount > quota[resource][1]
+        if resource in quotas and not quotas[resource].holds(amount)
     ]
     if short:
         yield Check(title, False, f"its quota is too small for the run: {'; '.join(short)}", f"ask for less, or {ask}")
     if not absent and not short:
         yield Check(title, True)
+
+
+def _left_out(cluster: ClusterReader) -> tuple[str, ...] | None:
+    """Prefixes of resources that Kueue does not count as they are requested, by its configuration; None: not known.
+
+    The ConfigMap's name is that of Kueue's own manifests and chart.
+    """
+    import yaml
+
+    try:
+        found = cluster.get("v1", "ConfigMap", "kueue-manager-config", "kueue-system")
+        config = yaml.safe_load(str(dig(found, "data", "controller_manager_config.yaml") or ""))
+    except (ClusterError, yaml.YAMLError):
+        return None
+    if not isinstance(config, dict):
+        return None
+    changed = (str(entry.get("input")) for _, entry in maps(dig(config, "resources", "transformations")))
+    return (*map(str, dig(config, "resources", "excludeResourcePrefixes") or ()), *changed)
 
 
 def check_priority(cluster: ClusterReader, name: str, version: str) -> Check:
@@ -82,29 +115,23 @@ def check_priority(cluster: ClusterReader, name: str, version: str) -> Check:
 def capacity(cluster: ClusterReader, name: str, namespace: str, version: str, resource: str) -> Capacity | None:
     """What the queue could admit now of that resource: its free quota, and what its cohort could lend.
 
-    None where the queues may not be read or are not there.
+    None where there is no such queue. Raises `ClusterError` where the queues may not be read.
     """
-    try:
-        local = cluster.get(version, "LocalQueue", name, namespace)
-        above = dig(local, "spec", "clusterQueue")
-        queue = cluster.get(version, "ClusterQueue", str(above)) if above else None
-    except ClusterError:
-        return None
+    local = cluster.get(version, "LocalQueue", name, namespace)
+    above = dig(local, "spec", "clusterQueue")
+    queue = cluster.get(version, "ClusterQueue", str(above)) if above else None
     if queue is None:
         return None
-    nominal, highest, _ = _quota(queue).get(resource, (Fraction(0), Fraction(0), False))
-    used = _reserved(queue).get(resource, Fraction(0))
-    lendable = _lendable(cluster, queue, version, resource)
-    if lendable is None:
-        limit = highest - nominal
-        words = ", its cohort cannot be read" if _cohort(queue) else ""
-    else:
-        limited = not _quota(queue).get(resource, (0, 0, False))[2]
-        limit = min(lendable, highest - nominal) if limited else lendable
-        words = f", its cohort lends up to {shown(limit)}"
-    free = max(Fraction(0), nominal + limit - used)
-    detail = f'ClusterQueue "{above}": {shown(used)} of {shown(nominal)} {resource} in use{words}'
-    return Capacity(int(free), int(nominal + limit), detail)
+    quota, used = _quotas(queue).get(resource, Quota()), _reserved(queue).get(resource, Fraction(0))
+    lendable, borrows, words = _lendable(cluster, queue, version, resource), Fraction(0), ""
+    if lendable is not None:
+        borrows = lendable if quota.borrowable is None else min(lendable, quota.borrowable)
+        words = f", its cohort lends up to {shown(lendable)}"
+    elif _cohort(queue):
+        borrows, words = quota.borrowable or borrows, ", its cohort cannot be read"
+    total = quota.nominal + borrows
+    detail = f'ClusterQueue "{above}": {shown(used)} of {shown(quota.nominal)} {resource} in use{words}'
+    return Capacity(int(max(Fraction(0), total - used)), int(total), detail)
 
 
 def _lendable(cluster: ClusterReader, queue: Mapping[str, Any], version: str, resource: str) -> Fraction | None:
@@ -122,7 +149,7 @@ def _lendable(cluster: ClusterReader, queue: Mapping[str, Any], version: str, re
     total = Fraction(0)
     for other in others:
         if _cohort(other) == cohort and dig(other, "metadata", "name") != dig(queue, "metadata", "name"):
-            unused = _quota(other).get(resource, (Fraction(0),))[0] - _reserved(other).get(resource, Fraction(0))
+            unused = _quotas(other).get(resource, Quota()).nominal - _reserved(other).get(resource, Fraction(0))
             total += min(unused, _lending_limit(other, resource, unused))
     return max(Fraction(0), total)
 
@@ -154,28 +181,27 @@ def _cohort(queue: Mapping[str, Any]) -> str:
     return str(dig(queue, "spec", "cohortName") or dig(queue, "spec", "cohort") or "")
 
 
-def _quotas(queue: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _entries(queue: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Every flavor's quota of a resource, by the resource's name."""
     for _, group in maps(dig(queue, "spec", "resourceGroups")):
         for _, flavor in maps(group.get("flavors")):
             for _, entry in maps(flavor.get("resources")):
                 yield str(entry.get("name")), entry
 
 
-def _quota(queue: Mapping[str, Any]) -> dict[str, tuple[Fraction, Fraction, bool]]:
-    """By resource: nominal quota, the most with what may be borrowed by limit, and whether borrowing has no limit."""
-    found: dict[str, tuple[Fraction, Fraction, bool]] = {}
-    for name, entry in _quotas(queue):
-        nominal, borrowing = quantity(entry.get("nominalQuota")) or Fraction(0), quantity(entry.get("borrowingLimit"))
-        before, most, unlimited = found.get(name, (Fraction(0), Fraction(0), False))
-        may_borrow = bool(_cohort(queue))
-        extra = (borrowing or Fraction(0)) if may_borrow else Fraction(0)
-        unlimited = unlimited or (may_borrow and borrowing is None)
-        found[name] = (before + nominal, most + nominal + extra, unlimited)
+def _quotas(queue: Mapping[str, Any]) -> dict[str, Quota]:
+    """By resource, all flavors together: what one flavor alone must hold is left for Kueue to judge."""
+    found: dict[str, Quota] = {}
+    for name, entry in _entries(queue):
+        before, nominal = found.get(name, Quota()), quantity(entry.get("nominalQuota")) or Fraction(0)
+        limit = quantity(entry.get("borrowingLimit")) if _cohort(queue) else Fraction(0)
+        borrowable = None if limit is None or before.borrowable is None else before.borrowable + limit
+        found[name] = Quota(before.nominal + nominal, borrowable)
     return found
 
 
 def _lending_limit(queue: Mapping[str, Any], resource: str, otherwise: Fraction) -> Fraction:
-    limits = [quantity(e.get("lendingLimit")) for name, e in _quotas(queue) if name == resource]
+    limits = [quantity(e.get("lendingLimit")) for name, e in _entries(queue) if name == resource]
     known = [limit for limit in limits if limit is not None]
     return sum(known, Fraction(0)) if limits and len(known) == len(limits) else otherwise
 

@@ -107,14 +107,17 @@ def _plain(message: str) -> str:
 
 
 def _pending(workload: Mapping[str, Any], queue: str, cluster: ClusterReader) -> str:
-    """How many workloads wait in the queue, this one included; nothing where that cannot be read."""
+    """How many workloads wait in the queue, this one included; nothing where that cannot be read.
+
+    Said of one alone too: a reason whose words come and go would be told again and again.
+    """
     version, namespace = str(workload.get("apiVersion") or VERSIONS[0]), dig(workload, "metadata", "namespace")
     try:
         found = cluster.get(version, "LocalQueue", queue, namespace)
     except ClusterError:
         return ""
     count = dig(found, "status", "pendingWorkloads")
-    return f" ({count} waiting)" if isinstance(count, int) and count > 1 else ""
+    return f" ({count} waiting)" if isinstance(count, int) and count else ""
 
 
 def _eviction(workload: Mapping[str, Any], evicted: Mapping[str, Any], subject: str, cluster: ClusterReader) -> Reason:

@@ -206,7 +206,7 @@ class _Logs:
             if not read.complete:
                 output.warn(f"the end of the driver's log may be missing here: {read.why}")
             self._run = type(run)(follow.rayjob)
-            self._result(read, follow.deaths)
+            self._result(read, follow.deaths())
             return int(end.outcome.exit_code)
         except KeyboardInterrupt:
             panel.close(keep=True)

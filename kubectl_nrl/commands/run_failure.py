@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ExitCode, NrlError
+from ..errors import ExitCode
 from .session import Session
 
 if TYPE_CHECKING:
@@ -35,15 +35,10 @@ def of_local(session: Session, run: LocalRecord) -> Failure:
 
 
 def failure_of(session: Session, log: bytes, pods: Sequence[DeadPod], end: Sequence[str]) -> Failure:
-    """Of a log's last bytes. A plugin that is broken here costs a warning, never the run's result."""
+    """Of a log's last bytes."""
     from ..triage import triage
 
-    try:
-        patterns = session.manager.failure_patterns()
-    except NrlError as error:
-        session.output.warn(error.message)
-        patterns = []
-    return triage(log, patterns=patterns, pods=pods, end=end)
+    return triage(log, patterns=session.manager.failure_patterns(), pods=pods, end=end)
 
 
 def _end_of(path: str | Path) -> bytes:

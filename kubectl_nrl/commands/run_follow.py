@@ -128,12 +128,12 @@ class Attending:
             raise self._log.failure
         if not end.complete and (end.bytes or outcome.exit_code != ExitCode.CLUSTER):
             output.warn(f"the end of the driver's log may be missing here ({end.bytes} bytes were read): {end.why}")
-        failure = of_rayjob(
-            self._session, outcome, status_of(self._follow.rayjob), self._path if end.bytes else "", self._follow.deaths
-        )
+        left = self._see_them_go(outcome)
+        # Last, where it is seen, and because by now every death of a worker has arrived.
+        log, died = self._path if end.bytes else "", self._follow.deaths()
+        failure = of_rayjob(self._session, outcome, status_of(self._follow.rayjob), log, died)
         if failure:
             output.plain(failure.text())
-        left = self._see_them_go(outcome)
         if output.format != "text":
             output.result(replace(self._result(outcome, end, left), failure=failure))
         return int(outcome.exit_code)

@@ -88,8 +88,11 @@ class RunRecord:
 
     @property
     def reason(self) -> str:
+        """Why it ended so; before its end only what `Suspended` means: a queue such as Kueue's suspends what it has no quota for."""
         end = outcome(self.status)
-        return end.reason if end else ""
+        if end is None:
+            return "queued, or by hand" if self.state == "Suspended" else ""
+        return end.reason
 
     @property
     def description(self) -> str:

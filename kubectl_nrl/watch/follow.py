@@ -150,9 +150,9 @@ class Follow:
         """The present attempt's pods, by uid."""
         return self._wait.pods
 
-    @property
     def deaths(self) -> Sequence[DeadPod]:
         """The pods of the present attempt that died, oldest first, those that are gone by now too."""
+        self._take(0)
         return tuple(self._wait.deaths.values())
 
     def _take(self, wait: float) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 from ..errors import ClusterError
 from ..labels import RAY_CLUSTER, RAY_NODE_TYPE
-from ..reasons import being_deleted
 from .pod_log import LOOK, PodLog
 
 Pod = Mapping[str, Any]

@@ -93,6 +93,16 @@ def test_what_only_the_server_sees_is_refused_before_anything_exists(bench: Benc
     assert [o["ok"] for o in asked.result("dry_run")["objects"]] == [True, True, False]
 
 
+def test_a_queue_of_a_cluster_without_kueue_is_refused_before_anything_exists(bench: Bench) -> None:
+    queued = {**files()["infra.yaml"], "scheduler": {"kind": "kueue", "queue": "rl"}}
+    bench.project.write("infra.yaml", queued)
+    done = bench.run()
+    assert done.exit == 3
+    assert "this cluster has no Kueue" in done.err
+    assert "leave `scheduler` out, or ask for Kueue to be installed" in done.err
+    assert bench.names("rayjobs") == []
+
+
 def test_a_missing_namespace_is_named_with_its_fix(bench: Bench) -> None:
     done = bench.project.run("run recipe.yaml --infra infra.yaml -n no-such-namespace")
     assert done.exit == 3

@@ -32,7 +32,8 @@ def up(state: State) -> None:
     """Start it and wait until it admits workloads; what is there already stays."""
     manifests = _manifests(state)
     kinds = [m for m in manifests if m["kind"] == "CustomResourceDefinition"]
-    _ensure(state, [_namespace(), *(m for m in manifests if m["kind"] == "Secret"), _service(), *kinds])
+    secrets = [m for m in manifests if m["kind"] == "Secret"]
+    _ensure(state, [_namespace(), *secrets, _service(), _config_map(_config(state)), *kinds])
     names = [f"crd/{m['metadata']['name']}" for m in kinds]
     kubectl(state, "wait", "--for=condition=Established", "--timeout=120s", *names)
     processes.start(state, NAME, [go_builds.kueue(), *_flags(state)])
@@ -64,7 +65,13 @@ def _flags(state: State) -> list[str]:
     kubeconfig = certificates.kubeconfig(
         state, "kueue-controller", "system:masters", server_url=control_plane.server_url(state)
     )
-    config = {
+    path = state.write("kueue.json", json.dumps(_config(state)))
+    # Its visibility server would be an aggregated API, reached through a Service, and takes a fixed port.
+    return [f"--config={path}", f"--kubeconfig={kubeconfig}", "--feature-gates=VisibilityOnDemand=false"]
+
+
+def _config(state: State) -> dict[str, Any]:
+    return {
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
         "kind": "Configuration",
         "namespace": _NAMESPACE,
@@ -78,9 +85,6 @@ def _flags(state: State) -> list[str]:
         "leaderElection": {"leaderElect": False},
         "integrations": {"frameworks": ["batch/job", "ray.io/rayjob", "ray.io/raycluster"]},
     }
-    path = state.write("kueue.json", json.dumps(config))
-    # Its visibility server would be an aggregated API, reached through a Service, and takes a fixed port.
-    return [f"--config={path}", f"--kubeconfig={kubeconfig}", "--feature-gates=VisibilityOnDemand=false"]
 
 
 def _manifests(state: State) -> list[dict[str, Any]]:
@@ -123,6 +127,13 @@ def _services(manifest: Any) -> Iterator[dict[str, Any]]:
 
 def _namespace() -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": _NAMESPACE}}
+
+
+def _config_map(config: dict[str, Any]) -> dict[str, Any]:
+    """Return the ConfigMap in which a Kueue that runs in a pod has its configuration (JSON is YAML), for who may read it."""
+    meta = {"name": "kueue-manager-config", "namespace": _NAMESPACE}
+    data = {"controller_manager_config.yaml": json.dumps(config)}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}
 
 
 def _service() -> dict[str, Any]:

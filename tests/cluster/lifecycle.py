@@ -129,9 +129,9 @@ def build(depth: str) -> None:
         go_builds.kuberay_crds,
     ]
     if depth != "api":
-        pieces += [go_builds.kuberay_operator, go_builds.kueue, go_builds.kueue_config]
+        pieces.append(go_builds.kuberay_operator)
     if depth == "kwok":
-        pieces.append(go_builds.kwok)
+        pieces += [go_builds.kwok, go_builds.kueue, go_builds.kueue_config]
     if depth == "node":
         pieces += [go_builds.coredns, images.pause_image, images.ray_image]
     for piece in pieces:

@@ -141,7 +141,7 @@ def test_a_queued_run_is_left_found_and_stopped(cli: Queued) -> None:
     left = cli.run("run recipe.yaml --infra infra.yaml --run-id second --no-wait")
     wait_until(lambda: cli.states() == {"first": "Running", "second": "Suspended"}, "the second run to be queued")
     [waiting] = [run for run in cli.json("runs") if run["id"] == "second"]
-    assert (waiting["gpusHeld"], waiting["final"]) == (0, False)
+    assert (waiting["gpusHeld"], waiting["final"], waiting["reason"]) == (0, False, "queued, or by hand")
     cli.run(pasted(left.err, "stop and release"))
     workloads = ["-n", cli.namespace, "get", "workloads", "-o", "jsonpath={.items[*].metadata.ownerReferences[0].name}"]
     wait_until(lambda: cli.cluster.kubectl(*workloads).split() == [first["rayjob"]], "its Workload to go")

@@ -83,9 +83,25 @@ def test_its_cluster_queue_must_exist_and_be_active() -> None:
     assert "FlavorNotFound" in checks(LOCAL, stopped)[1].detail
 
 
+def configured(text: str) -> dict[str, Any]:
+    return thing("ConfigMap", "kueue-manager-config", data={"controller_manager_config.yaml": text})
+
+
 def test_every_resource_that_is_requested_must_have_quota() -> None:
-    (_, found) = checks(LOCAL, cluster_queue(gpu=16), run=rayjob(memory="1Gi"))
+    asked = (LOCAL, cluster_queue(gpu=16))
+    (_, found) = checks(*asked, configured("kind: Configuration"), run=rayjob(memory="1Gi"))
     assert (found.ok, found.detail) == (False, "does not cover cpu, memory, so the run would never be admitted")
+
+
+def test_what_kueue_is_told_not_to_count_needs_no_quota() -> None:
+    """Many queues hold GPUs alone: what cannot be known must not refuse a run."""
+    asked, run = (LOCAL, cluster_queue(gpu=16)), rayjob(memory="1Gi")
+    excluded = configured("resources: {excludeResourcePrefixes: [cpu], transformations: [{input: memory}]}")
+    assert oks(checks(*asked, excluded, run=run)) == [True, True]
+    for unknown in (checks(*asked, run=run), checks(*asked, configured("{"), run=run),
+                    checks(*asked, excluded, run=run, forbidden=frozenset({"ConfigMap"}))):  # fmt: skip
+        assert oks(unknown) == [True, None]
+        assert "unless Kueue's configuration leaves that out" in unknown[1].detail
 
 
 def test_a_run_above_the_whole_quota_is_refused_and_one_above_what_is_free_is_not() -> None:
@@ -198,7 +214,8 @@ def test_without_a_look_at_the_queues_nothing_is_claimed() -> None:
     queue = cluster_queue(gpu=16)
     assert capacity(queue) is None
     assert capacity(LOCAL) is None
-    assert capacity(LOCAL, queue, forbidden=frozenset({"ClusterQueue"})) is None
+    with pytest.raises(ClusterError):
+        capacity(LOCAL, queue, forbidden=frozenset({"ClusterQueue"}))
     assert KueueScheduler().capacity(context({"scheduler": {"kind": "kueue"}}), FakeCluster([queue])) is None
 
 

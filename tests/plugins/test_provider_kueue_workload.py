@@ -75,14 +75,14 @@ def test_a_queued_run_says_what_it_lacks_and_whether_that_passes(
     assert said is None or found.message == said
 
 
-def test_how_many_wait_is_said_when_it_is_more_than_this_one() -> None:
+def test_how_many_wait_is_said_where_it_can_be_read() -> None:
     def queue(waiting: int) -> dict[str, Any]:
         return thing("LocalQueue", "rl", status={"pendingWorkloads": waiting})
 
     (found,) = reasons(workload(waits("x")), queue(3))
     assert found.message == "LocalQueue rl (3 waiting): x"
     (alone,) = reasons(workload(waits("x")), queue(1))
-    assert alone.message == "LocalQueue rl: x"
+    assert alone.message == "LocalQueue rl (1 waiting): x"
     (hidden,) = reasons(workload(waits("x")), queue(3), forbidden=frozenset({"LocalQueue"}))
     assert hidden.message == "LocalQueue rl: x"
 

@@ -57,6 +57,20 @@ def test_a_failing_entrypoint_fails_the_run(local: Local) -> None:
     assert local.left() == {}
 
 
+def test_a_failed_run_says_what_it_died_of(local: Local) -> None:
+    done = local.run("python3 -c 'import torch_of_another_machine'", "-o json")
+    failure = done.result("local_run")["failure"]
+    assert failure["lines"][-1] == "ModuleNotFoundError: No module named 'torch_of_another_machine'"
+    assert [hint["id"] for hint in failure["hints"]] == ["module-not-found"]
+    assert "likely cause: Python code is not on the pod" in done.err
+
+
+def test_a_driver_that_was_killed_without_a_word_has_a_hint_by_its_exit_status(local: Local) -> None:
+    done = local.run("kill -9 $$", "-o json")
+    failure = done.result("local_run")["failure"]
+    assert [hint["id"] for hint in failure["hints"]] == ["killed"]
+
+
 def test_a_failure_before_a_pipe_fails_the_run(local: Local) -> None:
     assert local.run("false | tee /dev/null").exit == 1
 

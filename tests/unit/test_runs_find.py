@@ -88,6 +88,15 @@ def test_a_run_says_its_state_and_ray_cluster_from_its_status() -> None:
     assert (found.state, found.ray_cluster, found.exit_code) == ("STOPPED", "a-x7k2p", ExitCode.STOPPED)
 
 
+def test_a_run_that_is_held_back_says_that_a_queue_may_be_why() -> None:
+    cluster = FakeCluster()
+    put_run(cluster, "a", "id-a", jobDeploymentStatus="Suspended")
+    put_run(cluster, "b", "id-b", jobDeploymentStatus="Running")
+    runs = {run.id: run for run in my_runs(cluster, "default", ME, all_namespaces=False, all_users=False)}
+    assert (runs["id-a"].state, runs["id-a"].reason) == ("Suspended", "queued, or by hand")
+    assert runs["id-b"].reason == ""
+
+
 def test_runs_are_mine_and_the_newest_comes_first() -> None:
     cluster = FakeCluster()
     put_run(cluster, "a", "id-a", made="1")
