@@ -49,7 +49,7 @@ def down(args: argparse.Namespace, session: Session, config: Config, prog: str) 
     from ..apply import look, units_of
     from .long_lived import doomed, drift_ignores, targets_of
 
-    cluster, plan = plan_for(args, session, config, prog)
+    cluster, _, plan = plan_for(args, session, config, prog)
     plan = targets_of(plan, targets(args))
     say_namespace(session, plan)
     standings = look(units_of(plan), plan.namespace, cluster, plan.run.user, drift_ignores(session, plan))
