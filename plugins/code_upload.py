@@ -37,10 +37,7 @@ class Packed:
     size: int
     words: str
     package: Package
-
-    @property
-    def working_dir(self) -> str:
-        return self.package.uri
+    working_dir: str
 
     def close(self) -> None:
         self.package.close()
@@ -67,7 +64,7 @@ class UploadCode(CodeSource):
         package = pack(selection, asked.recipe)
         changed = tuple(Problem(text, severity="warning") for text in package.warnings)
         whole = Survey(**{**vars(survey), "problems": (*survey.problems, *changed)})
-        return Packed(whole, package.size, summary(selection, package.size), package)
+        return Packed(whole, package.size, summary(selection, package.size), package, package.uri)
 
     def stage(
         self,

@@ -45,7 +45,9 @@ class Rendezvous:
         if stale:
             body = {"data": dict.fromkeys(stale)}
             self._cluster.patch("v1", "ConfigMap", self.name, self._namespace, body)
-            say(f"configmap/{self.name}: {', '.join(stale)} of an earlier start cleared; {', '.join(sorted(staying))} stay")
+            say(
+                f"configmap/{self.name}: {', '.join(stale)} of an earlier start cleared; {', '.join(sorted(staying))} stay"
+            )
 
     def adopt(self, raycluster: Mapping[str, Any]) -> None:
         """Let it go with that RayCluster, unless it goes with one already."""
@@ -76,7 +78,11 @@ class Rendezvous:
             if ref.get("kind") != "RayCluster" or ref.get("name") in self._ours:
                 continue
             owner = self._cluster.get(RAY_API, "RayCluster", ref["name"], self._namespace)
-            if owner is not None and owner["metadata"]["uid"] == ref.get("uid") and not ownership(owner, self._user).mine:
+            if (
+                owner is not None
+                and owner["metadata"]["uid"] == ref.get("uid")
+                and not ownership(owner, self._user).mine
+            ):
                 raise ClusterError(
                     f"configmap/{self.name}, where the roles exchange URLs, is in use by raycluster/{ref['name']} of "
                     f"{ownership(owner, self._user).words}",

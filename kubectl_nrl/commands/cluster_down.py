@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ExitCode, UsageError
+from ..errors import ClusterError, ExitCode, UsageError
 from .cluster_guard import goer, guard
 from .cluster_up import plan_for, targets
 from .connecting import RAY_API, namespace_of, open_cluster, paste
@@ -17,6 +17,7 @@ from .session import Session
 if TYPE_CHECKING:
     from ..apply import Doomed
     from ..config import Config
+    from ..plan import Plan
 
 
 @dataclass(frozen=True)
@@ -49,13 +50,34 @@ def down(args: argparse.Namespace, session: Session, config: Config, prog: str) 
     from ..apply import look, units_of
     from .long_lived import doomed, drift_ignores, targets_of
 
-    cluster, plan = plan_for(args, session, config, prog)
+    cluster, _, plan = plan_for(args, session, config, prog)
     plan = targets_of(plan, targets(args))
     say_namespace(session, plan)
     standings = look(units_of(plan), plan.namespace, cluster, plan.run.user, drift_ignores(session, plan))
     going = [item for s in standings if (item := doomed(s)).objects]
     absent = [s.unit.words for s in standings if s.main.live is None]
-    return _delete(args, session, cluster, plan.namespace, going, absent)
+    code = _delete(args, session, cluster, plan.namespace, going, absent)
+    if not args.dry_run:
+        _end_rendezvous(session, cluster, plan)
+    return code
+
+
+def _end_rendezvous(session: Session, cluster: Any, plan: Plan) -> None:
+    """Remove where the roles left their URLs, once none of the clusters that take part is there."""
+    from .daemons import rendezvous_of
+
+    for job_id in sorted({daemon.rendezvous for daemon in plan.daemons} - {""}):
+        roles = {daemon.role for daemon in plan.daemons if daemon.rendezvous == job_id}
+        names = [role.cluster for role in plan.roles if role.name in roles]
+        found = [cluster.get(RAY_API, "RayCluster", name, plan.namespace) for name in names]
+        if any(live is not None and not live["metadata"].get("deletionTimestamp") for live in found):
+            continue
+        rendezvous = rendezvous_of(cluster, plan, job_id)
+        try:
+            if rendezvous.remove():
+                session.output.progress(f"configmap/{rendezvous.name} of its daemons: deleted")
+        except ClusterError as error:
+            session.output.warn(f"configmap/{rendezvous.name} of its daemons stays: {error.message}")
 
 
 def down_by_name(args: argparse.Namespace, session: Session, word: str) -> ExitCode:
@@ -64,7 +86,10 @@ def down_by_name(args: argparse.Namespace, session: Session, word: str) -> ExitC
 
     if targets(args):
         raise UsageError("--target chooses among what a recipe's infra file describes", "cluster down RECIPE --infra F")
-    cluster = open_cluster(session)
+    try:
+        cluster = open_cluster(session)
+    except ClusterError as error:
+        raise UsageError(f'no cluster "{word}" is up on this machine; {error.message}', error.hint) from error
     namespace = namespace_of(session, cluster)
     live = cluster.get(RAY_API, "RayCluster", _name(session, namespace, word), namespace)
     if live is None:

@@ -104,7 +104,9 @@ class Daemons(Company):
             try:
                 self._rendezvous(job_id).adopt(lives["gym" if "gym" in roles else roles[0]])
             except ClusterError as error:
-                self._session.output.warn(f"the roles' rendezvous {job_id} will not go with its clusters: {error.message}")
+                self._session.output.warn(
+                    f"the roles' rendezvous {job_id} will not go with its clusters: {error.message}"
+                )
 
     def _look(self, daemon: Daemon, live: Mapping[str, Any], made: Collection[str]) -> DaemonStanding | None:
         """How it stands; None when its Ray cannot be asked now."""

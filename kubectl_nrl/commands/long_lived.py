@@ -15,6 +15,7 @@ from ..errors import ClusterError, ExitCode, NrlError, UsageError
 from .cluster_guard import goer, guard
 from .connecting import observer
 from .session import Session
+from .waiting import asked
 
 if TYPE_CHECKING:
     from ..apply import Doomed, Standing, Unit
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from ..plan import HealthCheck, Plan
 
 Action = Literal["created", "unchanged", "completed", "kept", "recreated"]
+#: Seconds for a cause that does not heal alone.
+START_LIMIT = 900.0
 #: Lines of a difference that are shown; the rest is counted.
 CHANGES = 30
 
@@ -60,6 +63,7 @@ class Wishes:
     timeout: float = 900.0
     yes: bool = False
     force: bool = False
+    start_limit: float | None = START_LIMIT
 
 
 def targets_of(plan: Plan, targets: Sequence[str]) -> Plan:
@@ -173,7 +177,7 @@ class LongLived:
         self, standings: Sequence[Standing], lives: Mapping[str, Mapping[str, Any]], company: Company
     ) -> dict[str, Mapping[str, Any]]:
         from ..apply import Stopped, together
-        from ..watch import UntilReady
+        from ..watch import Unstartable, UntilReady
 
         checks = {check.name: check for check in self._plan.health_checks}
 
@@ -182,6 +186,7 @@ class LongLived:
                 until = UntilReady(
                     self._cluster, lives[unit.role], say=self._session.output.progress,
                     probe=self._probe(checks.get(unit.role)), suspended_by=self._suspends,
+                    providers=asked(self._session), start_limit=self._wishes.start_limit,
                 )  # fmt: skip
                 live = until.until(self._deadline, stop)
                 if live is None:
@@ -198,6 +203,9 @@ class LongLived:
             ready = together({s.unit.role: step(s.unit) for s in standings})
             company.finish(ready)
             return ready
+        except Unstartable:
+            self._bring_up.take_back()
+            raise
         except (NrlError, KeyboardInterrupt):
             made = [f"{o['kind'].lower()}/{o['metadata']['name']}" for o in self._bring_up.made.objects]
             if made:
@@ -206,30 +214,19 @@ class LongLived:
 
     def _probe(self, check: HealthCheck | None) -> Callable[[Mapping[str, Any]], None]:
         """What must answer before an object counts as up: Ray's Jobs API of a cluster, the health URL of a Deployment."""
-        from .. import ray_jobs
+        return self._health(check) if check else answers_jobs(self._cluster)
 
-        healthy = self._health(check) if check else lambda: None
-
-        def probe(live: Mapping[str, Any]) -> None:
-            if live["kind"] == "RayCluster":
-                with ray_jobs.connect(self._cluster, live) as jobs:
-                    jobs.version()
-            else:
-                healthy()
-
-        return probe
-
-    def _health(self, check: HealthCheck) -> Callable[[], None]:
+    def _health(self, check: HealthCheck) -> Callable[[Mapping[str, Any]], None]:
         """Asks the health URL once per call; from the first on it has the seconds that the infra file gives it."""
         from ..watch import ask_health, parts_of
 
         asked = parts_of(check.url, self._plan.namespace)
         if asked is None:
             self._session.output.warn(f"{check.name}: health URL {check.url} names no Service here and is not asked")
-            return lambda: None
+            return lambda live: None
         began: list[float] = []
 
-        def ask() -> None:
+        def ask(live: Mapping[str, Any]) -> None:
             began.append(time.monotonic())
             try:
                 ask_health(self._cluster, asked)
@@ -243,6 +240,18 @@ class LongLived:
                 ) from error
 
         return ask
+
+
+def answers_jobs(cluster: Any) -> Callable[[Mapping[str, Any]], None]:
+    """A probe of a live object: nothing of a Deployment, of a RayCluster that its Jobs API answers. Raises `ClusterError`."""
+    from .. import ray_jobs
+
+    def probe(live: Mapping[str, Any]) -> None:
+        if live["kind"] == "RayCluster":
+            with ray_jobs.connect(cluster, live) as jobs:
+                jobs.version()
+
+    return probe
 
 
 def doomed(standing: Standing) -> Doomed:

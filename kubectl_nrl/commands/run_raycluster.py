@@ -7,31 +7,33 @@ submitted is found whatever becomes of this process.
 from __future__ import annotations
 
 import argparse
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import ClusterError, ExitCode, NrlError
-from .cluster_guard import LIVE
+from ..rayjob_state import LIVE
 from .cluster_up import may_be_made
 from .connecting import RAY_API, agree, observer, paste, ray_connector
+from .daemon_launch import until_ended
+from .daemons import Daemons
 from .driver import driver_connector
 from .handover import Reached
-from .long_lived import LongLived, Wishes, say_daemons
+from .long_lived import LongLived, Wishes, answers_jobs
 from .run_attend_job import AttendJob, Submitted, commands_of
 from .run_launch import say_left_alone, say_namespace
 from .session import Session
-from .uploading import code_source, prepare, request, uploads
+from .uploading import Packages, code_source
+from .waiting import asked, start_limit
 
 if TYPE_CHECKING:
-    from ..api import Prepared, Staged, Submission, Submitter
+    from ..api import Staged, Submission, Submitter
     from ..config import Config
     from ..plan import Plan
     from ..ray_jobs import RayJobs
     from ..runs import ClusterRun
 
-#: Seconds that a job which is replaced gets to end; Ray itself kills it after some.
-STOPPED = 60.0
 #: Flags that mean something for a RayJob only.
 MEANINGLESS = ("rayjob_name", "ttl", "hold", "shutdown")
 
@@ -42,32 +44,32 @@ def launch(args: argparse.Namespace, session: Session, cluster: Any, config: Con
         if getattr(args, flag) is not None:
             session.output.warn(f"--{flag.replace('_', '-')} has no meaning for a long-lived cluster")
     say_namespace(session, plan)
-    say_daemons(session, plan, skip=args.skip_daemons)
-    prepared = None
-    if uploads(session, plan):
-        source = code_source(session, plan.launch.code_source)
-        prepared = prepare(
-            session, source, request(session, args.repo_root, plan.launch.upload_paths, plan.launch.recipe)
-        )
+    packages = Packages(session, plan, args.repo_root)
     try:
-        return _Launch(args, session, cluster, plan, prepared).go(config)
+        return _Launch(args, session, cluster, plan, packages).go(config)
     finally:
-        if prepared is not None:
-            prepared.close()
+        packages.close()
 
 
 class _Launch:
     def __init__(
-        self, args: argparse.Namespace, session: Session, cluster: Any, plan: Plan, prepared: Prepared | None
+        self, args: argparse.Namespace, session: Session, cluster: Any, plan: Plan, packages: Packages
     ) -> None:
         self._args, self._session, self._cluster, self._plan = args, session, cluster, plan
-        self._prepared = prepared
+        self._prepared = packages.of(plan.launch.upload_paths, plan.launch.recipe)
+        self._daemons = Daemons(
+            session, cluster, plan, packages, replace=args.replace, yes=args.yes, before=self._make_room_first
+        )
         self._submitter = cast("Submitter", session.manager.choose("submitters", plan.launch.submitter))
         self._deadline = time.monotonic() + args.timeout
         self._event = observer(session, {"run": plan.run.id, "namespace": plan.namespace})
 
     def go(self, config: Config) -> ExitCode | int:
-        raycluster = self._cluster_up(config)
+        try:
+            raycluster = self._cluster_up(config)
+        except KeyboardInterrupt:
+            self._session.output.plain("interrupted; nothing was submitted")
+            raise
         name = raycluster["metadata"]["name"]
         connect = ray_connector(self._cluster, self._plan.namespace)
         try:
@@ -92,19 +94,21 @@ class _Launch:
         command = paste(self._session, plan.namespace, "run", *words, "--raycluster", "--recreate")
         takes_back = paste(self._session, plan.namespace, "cluster", "down", *words)
         left = max(0.0, self._deadline - time.monotonic())
-        wishes = Wishes(command, takes_back, args.recreate, True, left, args.yes, args.force)
+        wishes = Wishes(command, takes_back, args.recreate, True, left, args.yes, args.force, start_limit(args))
         long_lived = LongLived(self._session, self._cluster, plan, wishes)
+        if not args.skip_daemons:
+            self._daemons.prepare()
         attached = {role: self._attached(role, name) for role, name in plan.attached.items()}
         standings = long_lived.look()
         may_be_made(args, self._session, self._cluster, config, plan, standings)
-        came = long_lived.ensure(standings)
+        came = long_lived.ensure(standings, None if args.skip_daemons else self._daemons)
         if "training" in attached:
             return attached["training"]
         return next(found.live for found in came if found.unit.role == "training")
 
     def _attached(self, role: str, name: str) -> Mapping[str, Any]:
-        """A cluster that is used as it is. Raises `ClusterError` unless it is up."""
-        from ..watch import readiness_of
+        """A cluster that is used as it is, once it is up. Raises `ClusterError` when it is not there, or never gets up."""
+        from ..watch import UntilReady
 
         live = self._cluster.get(RAY_API, "RayCluster", name, self._plan.namespace)
         if live is None:
@@ -114,15 +118,41 @@ class _Launch:
                 status=404,
                 reason="NotFound",
             )
-        readiness = readiness_of(live)
-        if not readiness.ready:
-            raise ClusterError(f"launch.attach.{role}: raycluster/{name} is not ready: {readiness.words}")
-        return cast("Mapping[str, Any]", {"apiVersion": RAY_API, "kind": "RayCluster", **live})
+        live = {"apiVersion": RAY_API, "kind": "RayCluster", **live}
+        until = UntilReady(
+            self._cluster, live, say=self._session.output.progress, probe=answers_jobs(self._cluster),
+            providers=asked(self._session), start_limit=start_limit(self._args),
+        )  # fmt: skip
+        ready = until.until(self._deadline, threading.Event())
+        assert ready is not None, "nobody sets the event"
+        self._session.output.progress(f"launch.attach.{role}: raycluster/{name} is up")
+        return {"apiVersion": RAY_API, "kind": "RayCluster", **ready}
+
+    def _make_room_first(self, lives: Mapping[str, Mapping[str, Any]]) -> None:
+        """With --replace: the training that runs ends before the daemons that it talks to do."""
+        from .. import ray_jobs
+
+        training = lives.get("training")
+        if training is None:
+            return
+        try:
+            with ray_jobs.connect(self._cluster, training) as jobs:
+                self._make_room(jobs, training)
+        except ClusterError as error:
+            if error.reason not in ("NoHead", "PortClosed"):
+                raise
 
     def _make_room(self, jobs: RayJobs, raycluster: Mapping[str, Any]) -> None:
         """Say what runs there already; with --replace stop it, and wait until it has ended."""
         name = raycluster["metadata"]["name"]
-        live = [job for job in jobs.list() if job.get("status") in LIVE and job.get("submission_id")]
+        from ..watch import is_daemon
+
+        daemons = {daemon.submission_id for daemon in self._plan.daemons}
+        live = [
+            job for job in jobs.list()
+            if job.get("status") in LIVE and job.get("submission_id") and not is_daemon(job)
+            and job["submission_id"] not in daemons
+        ]  # fmt: skip
         ids = [str(job["submission_id"]) for job in live]
         if not ids:
             return
@@ -139,7 +169,7 @@ class _Launch:
         self._session.output.progress(f"stopping {', '.join(ids)} on raycluster/{name}")
         for submission_id in ids:
             jobs.stop(submission_id)
-        _until_ended(jobs, ids)
+        until_ended(jobs, ids)
 
     def _submit(self, jobs: RayJobs, raycluster: Mapping[str, Any]) -> ClusterRun:
         from ..runs import new_record, write_record
@@ -221,17 +251,3 @@ def _refuse_used(jobs: RayJobs, run_id: str, raycluster: Mapping[str, Any]) -> N
             status=409,
             reason="AlreadyExists",
         )
-
-
-def _until_ended(jobs: RayJobs, ids: Sequence[str]) -> None:
-    deadline = time.monotonic() + STOPPED
-    left = list(ids)
-    while left:
-        left = [one for one in left if (jobs.get(one) or {}).get("status") in LIVE]
-        if left and time.monotonic() >= deadline:
-            raise NrlError(
-                f"still running {STOPPED:.0f} s after they were stopped: {', '.join(left)}",
-                exit_code=ExitCode.GAVE_UP,
-            )
-        if left:
-            time.sleep(0.25)

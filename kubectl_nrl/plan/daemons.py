@@ -53,7 +53,9 @@ def plan_daemons(ctx: Context, choices: Choices, problems: list[Problem]) -> tup
             )
         if _JOB_ID.search(daemon.entrypoint) and not daemon.rendezvous:
             said = f"the --job-id of kuberay.{role.name}.daemon is none that can be known here: an earlier run's URLs are not cleared"
-            problems.append(Problem(said, where, severity="warning", hint="write lower-case letters, digits, '-' and '.'"))
+            problems.append(
+                Problem(said, where, severity="warning", hint="write lower-case letters, digits, '-' and '.'")
+            )
         found.append(daemon)
     return tuple(found)
 

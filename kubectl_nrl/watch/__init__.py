@@ -5,6 +5,7 @@ What a state means is not decided here but in `kubectl_nrl.rayjob_state`, which 
 
 from __future__ import annotations
 
+from ..reasons import being_deleted, gpus_of, is_worker, requests_of
 from ..run_directory import directory
 from .daemon_jobs import DaemonStanding, is_daemon, metadata_for, of_daemon, role_of, standing_of
 from .daemon_watch import DaemonWatch
@@ -13,11 +14,12 @@ from .follow import End, Follow, RunTarget
 from .health import ask_health, parts_of
 from .health_job import HealthJob, UrlHealth
 from .job_follow import JobEnd, JobFollow, JobTarget
-from .log_copy import LogCopy, read_record
-from .log_view import WandbPage, shown, tail
-from .pods import being_deleted, gpus_of, is_worker, requests_of
+from .log_copy import LogCopy, pieces, read_record
+from .log_view import LastLines, WandbPage, shown
+from .pod_log import PodLog
+from .pod_logs import PodLogs, pods_of
 from .readiness import Readiness, readiness_of, workers_of
-from .until_ready import UntilReady
+from .until_ready import Unstartable, UntilReady
 
 __all__ = [
     "DaemonStanding",
@@ -30,11 +32,15 @@ __all__ = [
     "JobFollow",
     "JobTarget",
     "JobsApi",
+    "LastLines",
     "LogCopy",
     "LogEnd",
+    "PodLog",
+    "PodLogs",
     "Readiness",
     "RunTarget",
     "Source",
+    "Unstartable",
     "UntilReady",
     "UrlHealth",
     "WandbPage",
@@ -47,12 +53,13 @@ __all__ = [
     "metadata_for",
     "of_daemon",
     "parts_of",
+    "pieces",
+    "pods_of",
     "read_record",
     "readiness_of",
     "requests_of",
     "role_of",
     "shown",
     "standing_of",
-    "tail",
     "workers_of",
 ]

@@ -87,5 +87,11 @@ def standing_of(jobs: Iterable[Job], daemon: Daemon, uid: str, code: str) -> Dae
 
 def metadata_for(daemon: Daemon, uid: str, code: str, user: str, longest: int) -> dict[str, str]:
     """What a daemon's job is found by again; its entrypoint as a person wrote it, cut to `longest` characters."""
-    found = {"user": user, "entrypoint": daemon.entrypoint[:longest], ROLE: daemon.role, DAEMON: daemon.mark, CLUSTER_UID: uid}
+    found = {
+        "user": user,
+        "entrypoint": daemon.entrypoint[:longest],
+        ROLE: daemon.role,
+        DAEMON: daemon.mark,
+        CLUSTER_UID: uid,
+    }
     return {**found, CODE: code} if code else found

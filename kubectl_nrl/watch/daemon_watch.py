@@ -13,7 +13,7 @@ from typing import Protocol
 from ..errors import ClusterError, ExitCode, NrlError
 from ..rayjob_state import LIVE
 from .driver_log import JobsApi
-from .log_view import shown, tail
+from .log_view import LastLines, shown
 
 #: Seconds between two looks.
 POLL = 0.5
@@ -92,7 +92,9 @@ class DaemonWatch:
         self._silent = None
         if job is None:
             raise ClusterError(
-                f"{self._words} is gone: its head has restarted and does not know it any more", self._look, reason="Gone"
+                f"{self._words} is gone: its head has restarted and does not know it any more",
+                self._look,
+                reason="Gone",
             )
         state = str(job.get("status") or "")
         if state not in LIVE:
@@ -121,11 +123,12 @@ class DaemonWatch:
 
     def _said(self) -> str:
         """Its last lines, to stand under a message; empty when there are none."""
-        data, offset = b"", 0
+        last, offset = LastLines(LAST_LINES), 0
         try:
             while self._jobs is not None and offset < READ_MAX and (chunk := self._jobs.log_chunk(self._id, offset)):
-                data, offset = (data + chunk)[-(1 << 20) :], offset + len(chunk)
+                last.feed(chunk)
+                offset += len(chunk)
         except ClusterError:
             pass  # what was read so far is better than nothing
-        lines = tail(shown([data]), LAST_LINES).decode("utf-8", "replace").splitlines()
+        lines = b"".join(shown([last.take()])).decode("utf-8", "replace").splitlines()
         return "".join(f"\n  | {line}" for line in lines)

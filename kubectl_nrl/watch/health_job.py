@@ -104,7 +104,8 @@ class UrlHealth:
         """Return when it answers. Raises `ClusterError`."""
         if self._service is not None:
             try:
-                return self._service.ask()
+                self._service.ask()
+                return
             except ClusterError as error:
                 if error.reason not in ("NotFound", "NoSelector", "Forbidden"):
                     raise
