@@ -13,6 +13,7 @@ from run_files import RECIPE, infra
 
 from kubectl_nrl.errors import ClusterError
 from kubectl_nrl.facts import OFFLINE
+from kubectl_nrl.labels import DAEMON
 from kubectl_nrl.testing import Outcome, Project
 
 CONDITIONS = [{"type": name, "status": "True"} for name in ("HeadPodReady", "RayClusterProvisioned")]
@@ -20,9 +21,14 @@ CONDITIONS = [{"type": name, "status": "True"} for name in ("HeadPodReady", "Ray
 
 @dataclass
 class Ray:
-    """Ray's Jobs API of every head: jobs by id, their log, packages; `ends` is the state that a submitted job is in at once."""
+    """Ray's Jobs API of every head: jobs by id, their log, packages; `ends` is the state that a submitted job is in at once.
+
+    `daemon_ends` is that of a daemon. `submitted` are the ids, in order.
+    """
 
     ends: str = "SUCCEEDED"
+    daemon_ends: str = "RUNNING"
+    submitted: list[str] = field(default_factory=list)
     log: bytes = b"step 1\nstep 2\n"
     jobs: dict[str, dict[str, Any]] = field(default_factory=dict)
     packages: set[str] = field(default_factory=set)
@@ -54,7 +60,9 @@ class Ray:
         self._ask("submit")
         if self.refuses is not None:
             raise self.refuses
-        self.put(submission_id, self.ends, entrypoint=entrypoint, runtime_env=runtime_env, metadata=metadata)
+        self.submitted.append(submission_id)
+        ends = self.daemon_ends if DAEMON in metadata else self.ends
+        self.put(submission_id, ends, entrypoint=entrypoint, runtime_env=runtime_env, metadata=metadata)
         return True
 
     def put(self, submission_id: str, status: str, **more: Any) -> None:
@@ -64,6 +72,10 @@ class Ray:
         self._ask(f"stop {submission_id}")
         self.jobs[submission_id]["status"] = "STOPPED"
         return True
+
+    def delete(self, submission_id: str) -> bool:
+        self._ask(f"delete {submission_id}")
+        return self.jobs.pop(submission_id, None) is not None
 
     def log_chunk(self, submission_id: str, offset: int) -> bytes:
         return self.log[offset : offset + 64] if self.down is None else b""
