@@ -13,6 +13,7 @@ import hashlib
 import re
 import shlex
 from collections.abc import Mapping
+from pathlib import Path
 
 #: The longest encoded line: one argument of a Linux process ends at 128 KiB.
 LINE_MAX = 96 * 1024
@@ -20,6 +21,9 @@ LINE_MAX = 96 * 1024
 #: Where the ConfigMap with a script too long for a line is mounted.
 MOUNT = "/etc/kubectl-nrl"
 MOUNTED_SCRIPT = "launch.sh.gz"
+
+#: Exit status of a driver that was ended because another role is gone (see `peer_watch`).
+PEER_GONE = 98
 
 #: Exit status of a line whose script could not be unpacked (no base64 or gzip in the image).
 NOT_UNPACKED = 97
@@ -35,11 +39,13 @@ def launch_script(
     env: Mapping[str, str] | None = None,
     working_dir: str | None = None,
     log_file: str | None = None,
+    peers: Mapping[str, str] | None = None,
 ) -> str:
     """The POSIX shell script that runs `entrypoint` under `bash -o pipefail` with its recipe and environment.
 
     `recipe` is the composed recipe's YAML, which `NRL_RECIPE` points at; `log_file` an absolute path that gets a copy of the output.
-    The script's exit status is the entrypoint's.
+    `peers` are the other roles' heads (`host:port,port` by role), of which one that is gone for a minute ends the entrypoint.
+    The script's exit status is the entrypoint's, or `PEER_GONE`.
     """
     text = entrypoint.replace("\r\n", "\n").replace("\r", "\n")
     parts = [
@@ -54,7 +60,9 @@ def launch_script(
     ]
     if working_dir is not None:
         parts.append(_enter(working_dir))
-    parts += [_shell(text), _run(log_file), 'rm -rf "$nrl_dir"', 'exit "$nrl_status"', ""]
+    parts.append(_shell(text))
+    parts.append(_watched(peers, _run(log_file), log_file) if peers else _run(log_file))
+    parts += ['rm -rf "$nrl_dir"', 'exit "$nrl_status"', ""]
     return "\n".join(parts)
 
 
@@ -120,6 +128,34 @@ def _shell(entrypoint: str) -> str:
         f'  set -- sh "$nrl_dir/entrypoint.sh"{warn}\n'
         "fi"
     )
+
+
+def _watched(peers: Mapping[str, str], run: str, log_file: str | None) -> str:
+    """`run` with the peers' watcher beside it; a driver that it ended is told to have been, in both logs.
+
+    The driver stays in the foreground, so that signals mean to it what they always do; the shell before it leaves its pid.
+    """
+    source = Path(__file__).with_name("peer_watch.py").read_text(encoding="utf-8")
+    words = " ".join(shlex.quote(f"{role}={where}") for role, where in sorted(peers.items()))
+    copy = f'\n  cat "$nrl_dir/peer-gone" >>{shlex.quote(log_file)} 2>/dev/null' if log_file else ""
+    return f"""\
+{_file("peer_watch.py", source)}
+nrl_watch=
+if nrl_python=$(command -v python3 || command -v python); then
+  "$nrl_python" -IS "$nrl_dir/peer_watch.py" "$nrl_dir" {words} </dev/null &
+  nrl_watch=$!
+else
+  echo 'kubectl nrl: this image has no python, so the other roles are not watched' >&2
+fi
+set -- sh -c 'echo $$ >"$0"; exec "$@"' "$nrl_dir/driver.pid" "$@"
+{run}
+if [ -n "$nrl_watch" ]; then
+  if [ -f "$nrl_dir/peer-gone" ]; then wait "$nrl_watch"; else kill "$nrl_watch" 2>/dev/null; wait "$nrl_watch" 2>/dev/null; fi
+fi
+if [ -f "$nrl_dir/peer-gone" ]; then
+  cat "$nrl_dir/peer-gone" >&2{copy}
+  nrl_status={PEER_GONE}
+fi"""
 
 
 def _run(log_file: str | None) -> str:

@@ -56,6 +56,7 @@ def plan_launch(ctx: Context, choices: Choices, text: Rewritten, problems: list[
     log_dir = _log_dir(ctx)
     _upload_warning(ctx.config, choices, text.text, problems)
     recipe = ctx.config.recipe_yaml()
+    peers = heads_of_others(ctx, choices)
     script = launch_script(
         text.text,
         run_id=ctx.run.id,
@@ -63,6 +64,7 @@ def plan_launch(ctx: Context, choices: Choices, text: Rewritten, problems: list[
         env={str(k): str(v) for k, v in (ctx.get("launch.env") or {}).items() if v is not None},
         working_dir=working_dir,
         log_file=f"{log_dir.rstrip('/')}/{ctx.run.id}.log" if log_dir else None,
+        peers=peers,
     )
     line = encoded_line(ctx.run.id, script)
     if ctx.kind == "local":
@@ -85,8 +87,32 @@ def plan_launch(ctx: Context, choices: Choices, text: Rewritten, problems: list[
         upload_paths=None if paths is None else tuple(str(p) for p in paths),
         dashboard_port=ctx.get("submit.localDashboardPort"),
         exec_tmp_dir=str(ctx.get("submit.execTmpDir", "/tmp")),
-        peer_watcher=len(ctx.roles) + len(choices.attached) > 1 and bool(ctx.get("launch.peerWatcher", True)),
     )  # fmt: skip
+
+
+#: Ray's GCS and dashboard, where `rayStartParams` says nothing else.
+PORTS = ("6379", "8265")
+
+
+def heads_of_others(ctx: Context, choices: Choices) -> dict[str, str]:
+    """Where the heads of the other roles answer, as `service.namespace.svc:port,port` (GCS, dashboard); none without a watcher.
+
+    On this machine the supervisor ends a run whose other Ray has died. KubeRay names the Service (common/service.go) and takes the
+    ports from `rayStartParams`.
+    """
+    if ctx.kind == "local" or not ctx.get("launch.peerWatcher", True):
+        return {}
+    found = {}
+    for name, role in ctx.roles.items():
+        head = (ctx.base.get(name) or {}).get("spec", {}).get("headGroupSpec") or {}
+        params, service = head.get("rayStartParams") or {}, (head.get("headService") or {}).get("metadata") or {}
+        asked = [str(params.get(key) or "") for key in ("port", "dashboard-port")]
+        ports = [text if text.isdecimal() else default for text, default in zip(asked, PORTS, strict=True)]
+        found[name] = f"{service.get('name') or role.cluster + '-head-svc'}.{ctx.namespace}.svc:{','.join(ports)}"
+    for name, cluster in choices.attached.items():
+        found.setdefault(name, f"{cluster}-head-svc.{ctx.namespace}.svc:{','.join(PORTS)}")
+    found.pop("training", None)
+    return found
 
 
 def launch_config_map(ctx: Context, launch: Launch) -> tuple[dict[str, Any], dict[str, Any]] | None:

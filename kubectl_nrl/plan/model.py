@@ -124,7 +124,7 @@ class Lifetime:
 class Launch:
     """How the entrypoint reaches Ray: the person's text, the script it became, the one encoded line that is sent.
 
-    `upload_paths` (None: the default set), `dashboard_port` (None: a free one), `exec_tmp_dir` and `peer_watcher` are for the
+    `upload_paths` (None: the default set), `dashboard_port` (None: a free one) and `exec_tmp_dir` are for the
     code source and submitters of long-lived runs.
     """
 
@@ -140,7 +140,6 @@ class Launch:
     upload_paths: tuple[str, ...] | None = None
     dashboard_port: int | None = None
     exec_tmp_dir: str = "/tmp"
-    peer_watcher: bool = False
 
 
 @dataclass(frozen=True)

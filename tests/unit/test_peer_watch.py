@@ -1,0 +1,214 @@
+"""The watcher beside a driver, as the launch script that real shells run, with sockets of this machine for the other roles' heads."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kubectl_nrl import peer_watch, script
+
+#: Seconds that a peer must be gone in these tests.
+GONE = "1.2"
+#: Prints its pid, then runs until it is ended; a child that ignores SIGTERM is below it.
+DRIVER = "sh -c 'trap \"\" TERM; echo child $$; exec sleep 300' & echo driver $$; wait; sleep 300"
+
+
+class Head:
+    """A port that takes connections while it is open."""
+
+    def __init__(self) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self._socket: socket.socket | None = None
+        self.open()
+
+    def open(self) -> None:
+        self._socket = socket.socket()
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._socket.bind(("127.0.0.1", self.port))
+        self._socket.listen(64)
+
+    def met(self) -> None:
+        """Wait until somebody has connected."""
+        assert self._socket is not None
+        self._socket.settimeout(60)
+        self._socket.accept()[0].close()
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    @property
+    def where(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+
+class Running:
+    """A launch script that runs, in a process group of its own as Ray gives it."""
+
+    def __init__(self, directory: Path, entrypoint: str, peers: dict[str, str], log_file: str | None = None) -> None:
+        text = script.launch_script(entrypoint, run_id="r", recipe="a: 1\n", peers=peers, log_file=log_file)
+        self.directory, self.out = directory, directory / "out"
+        with self.out.open("wb") as out:
+            self.process = subprocess.Popen(
+                ["sh", "-c", script.encoded_line("r", text)], cwd=directory, stdin=subprocess.DEVNULL, stdout=out,
+                stderr=subprocess.STDOUT, start_new_session=True,
+                env={"PATH": os.environ["PATH"], "TMPDIR": str(directory), "NRL_PEER_SECONDS": GONE},
+            )  # fmt: skip
+
+    def end(self) -> int:
+        return self.process.wait(60)
+
+    def said(self) -> str:
+        return self.out.read_text()
+
+    def watched(self) -> bool:
+        """Whether the watcher runs."""
+        return any("peer_watch.py" in line for line in self.group())
+
+    def group(self) -> list[str]:
+        """Command lines of the processes that are left of it."""
+        found = []
+        for pid, (_, group) in peer_watch.processes().items():
+            with contextlib.suppress(OSError):
+                if group == self.process.pid and (line := Path(f"/proc/{pid}/cmdline").read_text()):
+                    found.append(line.replace("\0", " "))
+        return found
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def head() -> Iterator[Head]:
+    made = Head()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Running]]:
+    made: list[Running] = []
+
+    def run(entrypoint: str, peers: dict[str, str], **words: str) -> Running:
+        made.append(Running(tmp_path, entrypoint, peers, **words))
+        return made[-1]
+
+    yield run
+    for running in made:
+        running.kill()
+
+
+def test_a_driver_whose_peer_goes_is_ended_with_all_its_processes_and_the_role_is_named(
+    start: Callable[..., Running], head: Head, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = "log/driver.log"
+    running = start(DRIVER, {"generation": head.where}, log_file=log)
+    until(lambda: "driver" in running.said() and "child" in running.said())
+    head.met()
+    head.close()
+    assert running.end() == script.PEER_GONE
+    assert "generation (127.0.0.1) is gone for" in running.said()
+    assert "generation (127.0.0.1) is gone for" in (running.directory / log).read_text()
+    assert running.group() == []
+    assert sorted(path.name for path in running.directory.glob("nrl-*")) == []
+
+
+@pytest.mark.parametrize("status", [0, 3])
+def test_a_driver_that_ends_by_itself_keeps_its_status_and_leaves_no_watcher(
+    start: Callable[..., Running], head: Head, status: int
+) -> None:
+    running = start(f"echo out; exit {status}", {"gym": head.where})
+    assert running.end() == status
+    assert (running.said(), running.group()) == ("out\n", [])
+
+
+def test_a_failing_pipe_still_fails(start: Callable[..., Running], head: Head) -> None:
+    assert start("false | true", {"gym": head.where}).end() == 1
+
+
+def test_a_peer_that_never_answered_is_told_once_and_ends_nothing(start: Callable[..., Running], head: Head) -> None:
+    head.close()
+    running = start("until [ -f go ]; do sleep 0.05; done", {"gym": head.where})
+    until(lambda: "is not watched" in running.said())
+    (running.directory / "go").touch()
+    assert running.end() == 0
+    assert running.said().count("is not watched") == 1
+
+
+def test_a_stopped_job_leaves_nothing(start: Callable[..., Running], head: Head) -> None:
+    """As Ray stops one: SIGTERM to the group."""
+    running = start("echo here; exec sleep 300", {"gym": head.where})
+    until(lambda: "here" in running.said() and running.watched())
+    os.killpg(running.process.pid, signal.SIGTERM)
+    assert running.end() != 0
+    until(lambda: running.group() == [])
+
+
+def test_a_launch_script_that_is_killed_takes_the_watcher_with_it(start: Callable[..., Running], head: Head) -> None:
+    running = start("exec sleep 300", {"gym": head.where})
+    until(running.watched)
+    for pid, (parent, group) in peer_watch.processes().items():
+        if group == running.process.pid and any("sleep" in c for c in running.group()):
+            line = Path(f"/proc/{pid}/cmdline").read_text() if Path(f"/proc/{pid}").exists() else ""
+            if line.startswith("sh\0") and parent:
+                os.kill(pid, signal.SIGKILL)
+    until(lambda: not running.watched())
+
+
+def looked(peer: peer_watch.Peer, *looks: tuple[bool | None, float]) -> list[bool]:
+    return [peer.gone(answers, at) for answers, at in looks]
+
+
+def peer() -> peer_watch.Peer:
+    return peer_watch.Peer("gym=gym-head-svc.ns.svc:6379,8265")
+
+
+def test_a_minute_without_a_break_is_gone() -> None:
+    looks = [(True, 0.0), *((False, 5.0 * n) for n in range(1, 14))]
+    assert looked(peer(), *looks) == [False] * 13 + [True]
+
+
+def test_a_restart_of_less_than_a_minute_is_not() -> None:
+    looks = [(True, 0.0), *((False, 5.0 * n) for n in range(1, 12)), (True, 60.0), (False, 65.0), (False, 120.0)]
+    assert not any(looked(peer(), *looks))
+
+
+def test_a_name_server_that_does_not_answer_says_nothing() -> None:
+    looks = [(True, 0.0), *((None, 5.0 * n) for n in range(1, 100))]
+    assert not any(looked(peer(), *looks))
+
+
+def test_a_process_that_slept_for_a_minute_takes_no_one_for_gone() -> None:
+    assert not any(looked(peer(), (True, 0.0), (False, 5.0), (False, 500.0)))
+
+
+def test_a_name_that_does_not_exist_is_no_answer_and_a_silent_name_server_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def resolve(number: int) -> Callable[..., socket.socket]:
+        def fail(*args: object) -> socket.socket:
+            raise socket.gaierror(number, "")
+
+        return fail
+
+    for number, told in ((socket.EAI_NONAME, False), (socket.EAI_AGAIN, None)):
+        monkeypatch.setattr(socket, "create_connection", resolve(number))
+        assert peer().look() is told
