@@ -52,8 +52,11 @@ def infra_namespace(config: Config) -> str:
 
 
 def by_name(cluster: Any, namespace: str, word: str) -> Object:
-    """The RayJob (by run id or name) or RayCluster that `word` names. Raises `UsageError` for none, and for both."""
-    from ..runs import find_run
+    """The RayJob (by run id or name) or RayCluster (by name, or the id of a run on it) that `word` names.
+
+    Raises `UsageError` for none, and for a name that is both.
+    """
+    from ..runs import find_cluster_run, find_run
 
     kind, slash, name = word.rpartition("/")
     if slash and kind in _RAYCLUSTER:
@@ -67,6 +70,9 @@ def by_name(cluster: Any, namespace: str, word: str) -> Object:
     if slash:
         raise _unknown(f'no RayJob "{name}" in namespace "{namespace}"')
     found = cluster.get(RAY_API, "RayCluster", word, namespace)
+    if found is None:
+        recorded = find_cluster_run(cluster, namespace, word)
+        found = cluster.get(RAY_API, "RayCluster", recorded.ray_cluster, namespace) if recorded else None
     if found is None:
         raise _unknown(f'no run, RayJob or RayCluster "{word}" in namespace "{namespace}", and none on this machine')
     return dict(found)
