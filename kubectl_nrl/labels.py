@@ -25,9 +25,11 @@ WANDB = "kubectl-nrl/wandb-url"
 #: On a ConfigMap that is a record: of what (`run`).
 RECORD = "kubectl-nrl/record"
 
-#: In the metadata of a daemon's Ray job: a hash of what it is, its code's package, and the uid of the RayCluster that it was started on.
+#: In the metadata of a daemon's Ray job: a hash of what it is, its code's package, its health URL, and the uid of the RayCluster that it
+#: was started on.
 DAEMON = "kubectl-nrl/daemon"
 CODE = "kubectl-nrl/code"
+HEALTH = "kubectl-nrl/health-url"
 CLUSTER_UID = "kubectl-nrl/cluster-uid"
 
 #: What is left to submit of a run whose code is uploaded (KubeRay's InteractiveMode), as JSON: see `plan.assemble`.

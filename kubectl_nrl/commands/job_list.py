@@ -62,7 +62,7 @@ class JobList:
 
     def _row(self, job: ClusterJob) -> dict[str, str]:
         age = (self.now - job.started).total_seconds() if job.started else None
-        why = "" if job.submission_id else "started by hand"
+        why = f"daemon of {job.daemon}" if job.daemon else "" if job.submission_id else "started by hand"
         return self._line(
             job.id, f"raycluster/{job.cluster.name}", job.owner, job.state, why, age, job.seconds(self.now)
         )
@@ -83,7 +83,7 @@ class JobList:
         return {
             "id": run.id, "rayjob": run.name, "rayCluster": run.ray_cluster, "namespace": run.namespace,
             "submissionId": run.submission_id, "owner": run.owner, "mine": run.owner == self.me, "state": run.state,
-            "final": run.final, "reason": run.reason,
+            "final": run.final, "reason": run.reason, "daemon": "",
             "started": run.status.get("startTime"), "durationSeconds": run.seconds(self.now),
         }  # fmt: skip
 
@@ -92,6 +92,7 @@ class JobList:
             "id": job.id, "rayjob": "", "rayCluster": job.cluster.name, "namespace": job.cluster.namespace,
             "submissionId": job.submission_id, "owner": job.owner, "mine": job.owner == self.me, "state": job.state,
             "final": job.final, "reason": job.message if job.final and job.state != "SUCCEEDED" else "",
+            "daemon": job.daemon,
             "started": job.started.isoformat() if job.started else None, "durationSeconds": job.seconds(self.now),
         }  # fmt: skip
 

@@ -93,15 +93,15 @@ def _newest_on(cluster: Any, records: Sequence[Any]) -> ClusterJob | None:
 
 
 def _daemon(args: argparse.Namespace, session: Session, found: _Found) -> ExitCode | int:
-    """The role's daemon: a Ray job whose id the Plan makes of the cluster's name (plan/daemons.py), or a newer one of it."""
+    """The cluster's daemon, the one that runs before those that have ended; another tool's is known by its id (plan/daemons.py)."""
     from ..runs import ClusterRecord, RunRecord
 
     if isinstance(found.job, RunRecord):
         raise UsageError("a RayJob runs its entrypoint only, and has no daemon")
     live = _ray_cluster(session, found)
     jobs = ray_jobs_of(found.cluster, [ClusterRecord(live)]).jobs
-    wanted = f"{found.ray_cluster}-daemon"
-    daemon = next((job for job in jobs if job.submission_id.startswith(wanted)), None)
+    mine = [job for job in jobs if job.daemon or job.submission_id.startswith(f"{found.ray_cluster}-daemon")]
+    daemon = min(mine, key=lambda job: job.final, default=None)
     if daemon is None:
         raise UsageError(f"no daemon runs on raycluster/{found.ray_cluster}", "kubectl nrl job list")
     return of_job(session, found.cluster, daemon, follow=args.follow, lines=args.tail)

@@ -21,8 +21,8 @@ from .daemons import Daemons
 from .driver import driver_connector
 from .handover import Reached
 from .long_lived import LongLived, Wishes, answers_jobs
-from .run_attend_job import AttendJob, Submitted, commands_of
-from .run_launch import say_left_alone, say_namespace
+from .run_attend_job import AttendJob, Submitted, commands_of, left_alone
+from .run_launch import say_namespace
 from .session import Session
 from .uploading import Packages, code_source
 from .waiting import asked, start_limit
@@ -77,7 +77,7 @@ class _Launch:
                 self._make_room(jobs, raycluster)
                 record = self._submit(jobs, raycluster)
         except KeyboardInterrupt:
-            say_left_alone(self._session, self._plan.namespace, self._plan.run.id, "interrupted; it may be submitted")
+            left_alone(self._session, self._plan.namespace, self._plan.run.id, "interrupted; it may be submitted")
             raise
         self._event({"event": "submitted", "raycluster": name})
         self._session.output.progress(f"submitted {record.id} to raycluster/{name}")
@@ -207,7 +207,7 @@ class _Launch:
         from ..ray_jobs import passing
 
         if passing(error):
-            say_left_alone(self._session, record.namespace, record.id, "it is not known whether the run was submitted")
+            left_alone(self._session, record.namespace, record.id, "it is not known whether the run was submitted")
             raise NrlError(
                 f"lost Ray while it was asked to run {record.id}: {error.message}", exit_code=ExitCode.UNKNOWN
             ) from error
@@ -220,7 +220,7 @@ class _Launch:
     def _leave(self, record: ClusterRun) -> ExitCode:
         from .run_cluster_result import ClusterRunResult
 
-        say_left_alone(self._session, record.namespace, record.id, "not waiting for the run")
+        left_alone(self._session, record.namespace, record.id, "not waiting for the run")
         if self._session.output.format != "text":
             self._session.output.result(
                 ClusterRunResult(

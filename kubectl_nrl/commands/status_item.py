@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from ..reasons import GroupView, Snapshot, Trouble
     from ..runs import RunRecord
     from ..runs.lifetimes import Lifetimes
+    from .status_daemons import DaemonView
 
 
 @dataclass(frozen=True)
 class Item:
-    """`obj` is the RayCluster, or the RayJob that `run` reads. `due` and `log` are a finished run's; `pods` those that it still has.
+    """`obj` is the RayCluster, or the RayJob that `run` reads. `due` and `log` are a finished run's; `pods` those that it still has. `daemons` are a cluster's, where it was named.
 
     `commands` may be pasted: `logs` and `stop` for a run.
     """
@@ -31,6 +32,7 @@ class Item:
     due: Lifetimes | None = None
     log: LogFacts | None = None
     commands: Mapping[str, str] | None = None
+    daemons: Sequence[DaemonView] = ()
 
     @property
     def kind(self) -> str:
@@ -117,6 +119,7 @@ class Item:
             "groups": [_group_data(group) for group in self.snapshot.groups],
             "troubles": [_trouble_data(trouble, self.namespace) for trouble in self.snapshot.troubles],
             "notes": list(self.snapshot.notes),
+            "daemons": [daemon.data() for daemon in self.daemons],
             "workersUntil": _time(due.workers) if due and self.pods else None,
             "headUntil": _time(due.head) if due and self.pods else None,
             "log": self.log.data() if self.log else None,

@@ -107,6 +107,8 @@ def detail(item: Item, now: datetime, columns: int | None = None) -> str:
     for label, value in _facts(item, now):
         lines += _wrapped(label, value, wide)
     lines += _pods(item.snapshot, wide)
+    for at, daemon in enumerate(item.daemons):
+        lines += _wrapped("" if at else "daemons" if len(item.daemons) > 1 else "daemon", daemon.words, wide)
     # Paths, URLs and commands are copied from a terminal: never broken.
     lines += [f"  {label:<{_LABEL}}{value}" for label, value in _places(item)]
     return "\n".join(lines)

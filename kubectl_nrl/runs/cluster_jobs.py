@@ -14,6 +14,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from ..errors import ClusterError, ExitCode
+from ..labels import CLUSTER_UID, DAEMON, HEALTH, ROLE
 from ..rayjob_state import FAILED, STOPPED, SUCCEEDED
 from .clusters import ClusterRecord
 
@@ -49,6 +50,17 @@ class ClusterJob:
     def owner(self) -> str:
         """Who submitted it, as its metadata says; empty where it says nothing."""
         return str((self.job.get("metadata") or {}).get("user") or "")
+
+    @property
+    def daemon(self) -> str:
+        """The role whose daemon it is on its cluster, empty for any other job."""
+        data = self.job.get("metadata") or {}
+        return str(data.get(ROLE) or "") if DAEMON in data and data.get(CLUSTER_UID) == self.cluster.uid else ""
+
+    @property
+    def health_url(self) -> str:
+        """Where a daemon answers, empty for one of which nothing says so."""
+        return str((self.job.get("metadata") or {}).get(HEALTH) or "") if self.daemon else ""
 
     @property
     def state(self) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..labels import CLUSTER_UID, CODE, DAEMON, ROLE
+from ..labels import CLUSTER_UID, CODE, DAEMON, HEALTH, ROLE
 from ..rayjob_state import LIVE
 
 if TYPE_CHECKING:
@@ -87,11 +87,6 @@ def standing_of(jobs: Iterable[Job], daemon: Daemon, uid: str, code: str) -> Dae
 
 def metadata_for(daemon: Daemon, uid: str, code: str, user: str, longest: int) -> dict[str, str]:
     """What a daemon's job is found by again; its entrypoint as a person wrote it, cut to `longest` characters."""
-    found = {
-        "user": user,
-        "entrypoint": daemon.entrypoint[:longest],
-        ROLE: daemon.role,
-        DAEMON: daemon.mark,
-        CLUSTER_UID: uid,
-    }
-    return {**found, CODE: code} if code else found
+    found = {"user": user, "entrypoint": daemon.entrypoint[:longest], ROLE: daemon.role, DAEMON: daemon.mark}
+    found |= {CLUSTER_UID: uid, CODE: code, HEALTH: daemon.health.url if daemon.health else ""}
+    return {key: value for key, value in found.items() if value}

@@ -1,0 +1,83 @@
+"""The daemons of the long-lived clusters that `status` tells in full: what Ray says of each, and whether it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ClusterError
+from .status_item import Item
+
+if TYPE_CHECKING:
+    from ..runs import ClusterJob
+
+#: Daemons whose health is asked at the same time.
+AT_ONCE = 8
+
+
+@dataclass(frozen=True)
+class DaemonView:
+    """One daemon. `healthy` is None where that is not known, and `why` says what its URL did instead, or why nobody asked."""
+
+    role: str
+    submission_id: str
+    state: str
+    url: str
+    healthy: bool | None
+    why: str
+
+    @property
+    def words(self) -> str:
+        health = {True: "healthy", False: f"not healthy: {self.why}", None: self.why}[self.healthy]
+        return f"{self.submission_id} of {self.role}: {self.state}{f', {health}' if health else ''}"
+
+    def data(self) -> dict[str, Any]:
+        return {
+            "role": self.role, "submissionId": self.submission_id, "state": self.state, "healthCheckUrl": self.url,
+            "healthy": self.healthy, "why": self.why,
+        }  # fmt: skip
+
+
+def with_daemons(cluster: Any, items: Sequence[Item]) -> list[Item]:
+    """The items, each long-lived cluster with its daemons; one whose Ray does not say gets a note."""
+    from ..runs import ClusterRecord
+    from .job_target import ray_jobs_of
+
+    records = [ClusterRecord(item.obj) for item in items if item.kind == "raycluster"]
+    if not records:
+        return list(items)
+    told = ray_jobs_of(cluster, records)
+    daemons = [job for job in told.jobs if job.daemon]
+    newest = {(job.cluster.uid, job.daemon): job for job in sorted(reversed(daemons), key=lambda job: not job.final)}
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        views = list(pool.map(lambda job: (job.cluster.uid, _view(cluster, job)), newest.values()))
+    found = []
+    for item in items:
+        why = told.silent.get(item.name) if item.kind == "raycluster" else None
+        if why:
+            notes = (*item.snapshot.notes, f"daemons and jobs are not known: {why}")
+            item = replace(item, snapshot=replace(item.snapshot, notes=notes))
+        mine = [view for uid, view in views if uid == item.obj["metadata"]["uid"]]
+        found.append(replace(item, daemons=sorted(mine, key=lambda view: view.role)))
+    return found
+
+
+def _view(cluster: Any, job: ClusterJob) -> DaemonView:
+    healthy, why = (None, job.message if job.state == "FAILED" else "") if job.final else _health(cluster, job)
+    return DaemonView(job.daemon, job.submission_id, job.state, job.health_url, healthy, why)
+
+
+def _health(cluster: Any, job: ClusterJob) -> tuple[bool | None, str]:
+    from ..watch import ask_health, parts_of
+
+    url = job.health_url
+    asked = parts_of(url, job.cluster.namespace) if url else None
+    if asked is None:
+        return None, f"{url} is asked only while it starts" if url else ""
+    try:
+        ask_health(cluster, asked)
+    except ClusterError as error:
+        return (None if error.status == 403 else False), error.message
+    return True, ""
