@@ -50,18 +50,23 @@ def with_daemons(cluster: Any, items: Sequence[Item]) -> list[Item]:
         return list(items)
     told = ray_jobs_of(cluster, records)
     daemons = [job for job in told.jobs if job.daemon]
-    newest = {(job.cluster.uid, job.daemon): job for job in sorted(reversed(daemons), key=lambda job: not job.final)}
+    newest = {(job.cluster.uid, job.daemon): job for job in sorted(daemons, key=_last_counts)}
     with ThreadPoolExecutor(AT_ONCE) as pool:
         views = list(pool.map(lambda job: (job.cluster.uid, _view(cluster, job)), newest.values()))
     found = []
     for item in items:
+        snapshot = item.snapshot
         why = told.silent.get(item.name) if item.kind == "raycluster" else None
         if why:
-            notes = (*item.snapshot.notes, f"daemons and jobs are not known: {why}")
-            item = replace(item, snapshot=replace(item.snapshot, notes=notes))
+            snapshot = replace(snapshot, notes=(*snapshot.notes, f"daemons and jobs are not known: {why}"))
         mine = [view for uid, view in views if uid == item.obj["metadata"]["uid"]]
-        found.append(replace(item, daemons=sorted(mine, key=lambda view: view.role)))
+        found.append(replace(item, snapshot=snapshot, daemons=sorted(mine, key=lambda view: view.role)))
     return found
+
+
+def _last_counts(job: ClusterJob) -> tuple[bool, float]:
+    """The order in which what is last is the one to show: it runs, or is the newest of those that have ended."""
+    return not job.final, job.started.timestamp() if job.started else 0.0
 
 
 def _view(cluster: Any, job: ClusterJob) -> DaemonView:

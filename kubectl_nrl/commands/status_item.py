@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Item:
-    """`obj` is the RayCluster, or the RayJob that `run` reads. `due` and `log` are a finished run's; `pods` those that it still has. `daemons` are a cluster's, where it was named.
+    """`obj` is the RayCluster, or the RayJob that `run` reads. `due` and `log` are a finished run's; `pods` those that it still has;
+    `daemons` are those of a cluster that was named.
 
     `commands` may be pasted: `logs` and `stop` for a run.
     """

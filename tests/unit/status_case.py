@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from fake_cluster import FakeCluster
+from ray_cluster_case import ClusterJobs
 
 from kubectl_nrl.testing import USER, Outcome, Project
 
@@ -44,6 +45,7 @@ class World:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.cluster, self.project, self._made = FakeCluster(), Project(), 0
         monkeypatch.setattr("kubectl_nrl.cluster.Cluster.connect", lambda **words: self.cluster)
+        monkeypatch.setattr("kubectl_nrl.ray_jobs.connect", lambda cluster, raycluster: ClusterJobs())
 
     def _meta(self, name: str, owner: str, **labels: str) -> dict[str, Any]:
         self._made += 1

@@ -265,3 +265,26 @@ def test_anothers_daemon_does(world: World) -> None:
     world.up().ok()
     world.ray.jobs["gym-daemon"]["metadata"]["user"] = "bob"
     assert "gym-daemon" in world.down().err
+
+
+def test_status_shows_each_daemon_with_its_state_and_health(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kubectl_nrl.watch.UrlHealth.ask", lambda self: None)
+    world.daemons(healthCheckUrl="http://gym-head-svc:9090/health")
+    world.up().ok()
+    lines = world.run("status recipe.yaml --infra infra.yaml").ok().out
+    assert "daemon     gym-daemon of gym: RUNNING, not healthy: service/gym-head-svc does not exist" in lines
+    (item,) = world.run("status raycluster/gym -o json").ok().result("status")["items"]
+    assert [(d["role"], d["state"], d["healthy"]) for d in item["daemons"]] == [("gym", "RUNNING", False)]
+    monkeypatch.setattr("kubectl_nrl.watch.ask_health", lambda cluster, asked: None)
+    assert "gym-daemon of gym: RUNNING, healthy" in world.run("status raycluster/gym").ok().out
+
+
+def test_logs_and_job_list_know_a_daemon_after_a_replacement(world: World) -> None:
+    world.up().ok()
+    world.up("--replace").ok()
+    world.ray.log = b"serving\n"
+    assert world.run("logs recipe.yaml --infra infra.yaml --role gym --source daemon").ok().out == "serving\n"
+    assert world.run("logs raycluster/gym --source daemon").ok().out == "serving\n"
+    listed = world.run("job list -o json").ok().result("job_list")
+    jobs = {job["submissionId"]: job["daemon"] for job in listed if job["rayCluster"] == "gym"}
+    assert jobs == {"gym-daemon": "gym", f"gym-daemon-{SHORT}": "gym"}
