@@ -58,10 +58,10 @@ def look(session: Session, plan: Plan, repo_root: str | None) -> Looked:
     return Looked(survey, tuple(replace(p, severity="warning") if p.severity == "error" else p for p in found))
 
 
-def prepare(session: Session, source: CodeSource, asked: CodeRequest) -> Prepared | None:
+def prepare(session: Session, source: CodeSource, asked: CodeRequest, *, say: bool = True) -> Prepared | None:
     """Make the code ready and say what will be sent. Raises `NrlError` for what cannot be."""
     prepared = source.prepare(asked)
-    if prepared is not None:
+    if prepared is not None and say:
         session.output.problems(p for p in prepared.survey.problems if p.severity != "error")
         session.output.progress(f"uploading {prepared.words}, of {prepared.survey.root}")
         for line in prepared.survey.lines:
@@ -70,7 +70,7 @@ def prepare(session: Session, source: CodeSource, asked: CodeRequest) -> Prepare
 
 
 class Packages:
-    """Code of this machine, packed once for everything that sends the same paths of it."""
+    """Code of this machine, packed once for everything that sends the same paths and recipe, and listed once for the same paths."""
 
     def __init__(self, session: Session, plan: Plan, repo_root: str | None) -> None:
         self._session, self._plan, self._root = session, plan, repo_root
@@ -81,7 +81,8 @@ class Packages:
         key = (None if paths is None else tuple(paths), recipe)
         if key not in self._made and uploads(self._session, self._plan):
             source = code_source(self._session, self._plan.launch.code_source)
-            self._made[key] = prepare(self._session, source, request(self._session, self._root, paths, recipe))
+            asked, known = request(self._session, self._root, paths, recipe), any(key[0] == k for k, _ in self._made)
+            self._made[key] = prepare(self._session, source, asked, say=not known)
         return self._made.get(key)
 
     def close(self) -> None:

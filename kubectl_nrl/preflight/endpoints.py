@@ -6,6 +6,7 @@ infra/examples/endpoint-registry-rbac.yaml lists the verbs).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +19,14 @@ if TYPE_CHECKING:
 
 _VERBS = ("get", "create", "update", "patch", "delete")
 ROLE = "nemo-rl-endpoints"
+#: How the training is told the id: `env.disagg_job_id` of the recipe, or the environment.
+_ID = re.compile(r"disagg_job_id", re.IGNORECASE)
 
 
 def endpoint_checks(cluster: Any, plan: Plan) -> Iterator[Check]:
-    """One check for each service account of the Ray pods of a Plan with more than one role."""
-    if len(plan.roles) + len(plan.attached) < 2:
+    """One check for each service account of the Ray pods of a Plan whose roles exchange their URLs so, by an id that all are given."""
+    told = any(daemon.rendezvous for daemon in plan.daemons) or _ID.search(plan.launch.script)
+    if len(plan.roles) + len(plan.attached) < 2 or not told:
         return
     ray = (p for o in plan.objects if o.kind in ("RayJob", "RayCluster") for p in pod_sets(o.manifest))
     for account in sorted({str(p.spec.get("serviceAccountName") or "default") for p in ray}):

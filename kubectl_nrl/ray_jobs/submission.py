@@ -7,6 +7,7 @@ submission has; nothing is submitted again while that is unknown.
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import time
 from collections.abc import Mapping
@@ -15,6 +16,10 @@ from typing import Any
 from ..errors import ClusterError
 from .head import Head, job_path
 from .packages import PATIENCE, PAUSE, passing
+
+#: The dashboard's 500 when the agent that starts drivers is not up yet, which may be some seconds after the dashboard is (Ray:
+#: dashboard/modules/job/job_head.py passes the agent's aiohttp errors on).
+_NO_AGENT = re.compile(r"aiohttp\.client_exceptions|ServerDisconnected|ClientConnect|[Nn]o available agent")
 
 #: Metadata key of the mark.
 MARK = "kubectl-nrl/submission"
@@ -49,7 +54,8 @@ def submit(
             head.decode(status, body, doing)
             return True
         except ClusterError as error:
-            if not passing(error) or time.monotonic() >= deadline:
+            may_pass = passing(error) or (error.reason == "RayError" and _NO_AGENT.search(error.message))
+            if not may_pass or time.monotonic() >= deadline:
                 raise
         time.sleep(PAUSE)
 

@@ -22,6 +22,8 @@ CASES = {
     "02-rayjob": ("02-rayjob", "grpo.yaml --infra grpo.infra.yaml"),
     "03-gb300-4n": ("03-gb300", "grpo-4n.yaml --infra gb300.infra.yaml"),
     "03-gb300-64n": ("03-gb300", "grpo-64n.yaml --infra gb300.infra.yaml"),
+    "04-disaggregated": ("04-disaggregated", "--raycluster recipe.yaml --infra kubernetes.infra.yaml"),
+    "04-disaggregated-local": ("04-disaggregated", "recipe.yaml --infra local.infra.yaml"),
     "03-gb300-64n-by-hand": ("03-gb300", "grpo-64n.yaml --infra grpo-64n.gb300.prod.infra.yaml"),
 }
 

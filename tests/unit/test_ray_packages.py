@@ -240,6 +240,20 @@ def test_a_submission_that_did_not_arrive_is_repeated(ray: Ray) -> None:
     assert list(ray.jobs) == ["run-1"]
 
 
+def test_a_head_whose_agent_is_not_up_yet_is_asked_again(ray: Ray) -> None:
+    said = b"Traceback:\naiohttp.client_exceptions.ServerDisconnectedError: Server disconnected\n"
+    ray.faults = [("POST", Reply(500, said)), ("POST", Reply(500, said))]
+    assert submit(ray) is True
+    assert sum(line.startswith("POST") for line in ray.lines) == 3
+
+
+def test_another_500_is_an_answer(ray: Ray) -> None:
+    ray.faults = [("POST", Reply(500, b"RuntimeError: no such runtime_env"))]
+    with pytest.raises(ClusterError) as error:
+        submit(ray)
+    assert error.value.reason == "RayError"
+
+
 def test_while_the_outcome_is_unknown_nothing_is_submitted(ray: Ray) -> None:
     ray.faults = [("POST", ("after", CUT)), ("GET", CUT), ("GET", CUT)]
     assert submit(ray) is False
