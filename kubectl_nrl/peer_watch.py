@@ -15,6 +15,8 @@ import time
 
 #: Seconds that a peer must be gone; the environment variable is for tests.
 GONE = float(os.environ.get("NRL_PEER_SECONDS") or 60)
+#: A name that every cluster has.
+EVER = "kubernetes.default.svc"
 #: Looks within that time that must all fail, so that a process that was itself stopped for a minute takes no one for gone.
 LOOKS = 6
 #: Seconds between two looks, for one connection, and from SIGTERM to SIGKILL.
@@ -51,11 +53,24 @@ class Peer:
                 socket.create_connection((self.host, port), CONNECT).close()
                 return True
             except socket.gaierror as error:
-                if error.errno == socket.EAI_AGAIN:
+                if error.errno == socket.EAI_AGAIN and not names_resolve():
                     told = None
             except OSError:
                 pass
         return told
+
+
+def names_resolve() -> bool:
+    """Whether the cluster's name server answers at all.
+
+    Of a name that is gone it may say the same as in its own trouble: the resolver asks for it outside the cluster last, and there is no
+    outside on many clusters.
+    """
+    try:
+        socket.getaddrinfo(EVER, 443)
+    except OSError:
+        return False
+    return True
 
 
 def processes() -> dict[int, tuple[int, int]]:

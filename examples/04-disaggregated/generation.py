@@ -23,7 +23,7 @@ class Engine:
 
     def answer(self, prompts: list[list[int]]) -> list[dict[str, int]]:
         choices = sample(self._logits, len(prompts), self._random)
-        return [{"choice": c, "answer": a + b + OFFSETS[c]} for (a, b), c in zip(prompts, choices)]
+        return [{"choice": c, "answer": a + b + OFFSETS[c]} for (a, b), c in zip(prompts, choices, strict=True)]
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ def main() -> None:
     def rollouts(asked: Any) -> dict[str, Any]:
         prompts = [[generator.randrange(50), generator.randrange(50)] for _ in range(int(asked["count"]))]
         answers = ask(f"{args.generation}/generate", {"prompts": prompts})["answers"]
-        scored = zip(prompts, answers)
+        scored = zip(prompts, answers, strict=True)
         return {"rollouts": [{**found, "reward": 1.0 / (1 + abs(found["answer"] - a - b))} for (a, b), found in scored]}
 
     print(f"gym: port {args.port}, generation at {args.generation}", flush=True)

@@ -202,13 +202,16 @@ def test_a_process_that_slept_for_a_minute_takes_no_one_for_gone() -> None:
     assert not any(looked(peer(), (True, 0.0), (False, 5.0), (False, 500.0)))
 
 
-def test_a_name_that_does_not_exist_is_no_answer_and_a_silent_name_server_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    def resolve(number: int) -> Callable[..., socket.socket]:
-        def fail(*args: object) -> socket.socket:
-            raise socket.gaierror(number, "")
+@pytest.mark.parametrize(
+    ("number", "cluster_answers", "told"),
+    [(socket.EAI_NONAME, True, False), (socket.EAI_AGAIN, True, False), (socket.EAI_AGAIN, False, None)],
+)
+def test_a_name_that_is_gone_is_told_from_a_name_server_in_trouble(
+    monkeypatch: pytest.MonkeyPatch, number: int, cluster_answers: bool, told: bool | None
+) -> None:
+    def fail(*args: object) -> None:
+        raise socket.gaierror(number, "")
 
-        return fail
-
-    for number, told in ((socket.EAI_NONAME, False), (socket.EAI_AGAIN, None)):
-        monkeypatch.setattr(socket, "create_connection", resolve(number))
-        assert peer().look() is told
+    monkeypatch.setattr(socket, "create_connection", fail)
+    monkeypatch.setattr(socket, "getaddrinfo", (lambda *args: []) if cluster_answers else fail)
+    assert peer().look() is told

@@ -25,7 +25,7 @@ def improved(logits: Sequence[float], choices: Sequence[int], rewards: Sequence[
     """One step of the policy gradient, each reward compared with the mean of its group."""
     mean, now = sum(rewards) / len(rewards), chances(logits)
     gradient = [0.0] * len(now)
-    for choice, reward in zip(choices, rewards):
+    for choice, reward in zip(choices, rewards, strict=True):
         for at, chance in enumerate(now):
             gradient[at] += (reward - mean) * ((at == choice) - chance)
-    return [logit + rate * slope / len(choices) for logit, slope in zip(logits, gradient)]
+    return [logit + rate * slope / len(choices) for logit, slope in zip(logits, gradient, strict=True)]
