@@ -18,7 +18,7 @@ GONE = float(os.environ.get("NRL_PEER_SECONDS") or 60)
 #: A name that every cluster has.
 EVER = "kubernetes.default.svc"
 #: Looks within that time that must all fail, so that a process that was itself stopped for a minute takes no one for gone.
-LOOKS = 6
+LOOKS = 4
 #: Seconds between two looks, for one connection, and from SIGTERM to SIGKILL.
 EVERY, CONNECT, GRACE = GONE / 12, 5.0, GONE / 6
 

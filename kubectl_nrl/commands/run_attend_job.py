@@ -32,10 +32,11 @@ Tell = Callable[[Mapping[str, Any]], None]
 
 @dataclass(frozen=True)
 class Submitted:
-    """A run that Ray has: its record, and how its driver is reached by the RayCluster's name."""
+    """A run that Ray has: its record, and how its driver is reached by the RayCluster's name; `down` takes down all that it uses."""
 
     record: ClusterRun
     connect: Callable[[str], JobsApi]
+    down: str = ""
 
 
 class AttendJob:
@@ -116,7 +117,7 @@ class AttendJob:
         return ClusterRunResult(
             record.id, record.namespace, record.ray_cluster, record.ray_cluster_uid, record.submitter, state, reason,
             message, int(ENDS.get(state, ExitCode.UNKNOWN) if code is None else code), record.started or ended, ended,
-            commands_of(self._session, record), facts, self._wandb,
+            commands_of(self._session, record, self._run.down), facts, self._wandb,
         )  # fmt: skip
 
     def _on_wandb(self, url: str) -> None:
@@ -139,9 +140,9 @@ class AttendJob:
             self._session.output.debug(f"end not recorded: {error.message}")
 
 
-def commands_of(session: Session, record: ClusterRun) -> dict[str, str]:
-    """The lines that go on with a run, and the one that gives back what its cluster holds."""
-    down = paste(session, record.namespace, "cluster", "down", record.ray_cluster)
+def commands_of(session: Session, record: ClusterRun, down: str = "") -> dict[str, str]:
+    """The lines that go on with a run, and `down`, the one that gives back what its clusters hold; default: its own cluster."""
+    down = down or paste(session, record.namespace, "cluster", "down", record.ray_cluster)
     return {**commands_for(session, record.namespace, record.id), "down": down}
 
 

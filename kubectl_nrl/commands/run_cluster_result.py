@@ -51,7 +51,7 @@ class ClusterRunResult:
         if self.wandb:
             lines.append(f"wandb: {self.wandb}")
         if "down" in self.commands:
-            lines.append(f"the cluster stays up; take it down: {self.commands['down']}")
+            lines.append(f"what it ran on stays up; take it down: {self.commands['down']}")
         return "\n".join(lines)
 
     def data(self) -> dict[str, Any]:

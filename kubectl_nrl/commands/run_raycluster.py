@@ -63,6 +63,10 @@ class _Launch:
         self._submitter = cast("Submitter", session.manager.choose("submitters", plan.launch.submitter))
         self._deadline = time.monotonic() + args.timeout
         self._event = observer(session, {"run": plan.run.id, "namespace": plan.namespace})
+        self._words = [*args.words, *(["--infra", args.infra] if args.infra else [])]
+        # More than training's own cluster, or somebody else's: the recipe says what there is to take down.
+        several = len(plan.objects) > 1 or plan.attached
+        self._down = paste(session, plan.namespace, "cluster", "down", *self._words) if several else ""
 
     def go(self, config: Config) -> ExitCode | int:
         try:
@@ -84,15 +88,14 @@ class _Launch:
         if not self._plan.wait:
             return self._leave(record)
         driver = driver_connector(self._submitter, self._plan.run, self._cluster, self._plan.namespace, connect)
-        attend = AttendJob(self._session, self._cluster, Submitted(record, driver), self._event)
+        attend = AttendJob(self._session, self._cluster, Submitted(record, driver, self._down), self._event)
         return attend.to_the_end(max(0.0, self._deadline - time.monotonic()))
 
     def _cluster_up(self, config: Config) -> Mapping[str, Any]:
         """The training role's RayCluster, up, with everything else that the Plan holds."""
         args, plan = self._args, self._plan
-        words = [*args.words, *(["--infra", args.infra] if args.infra else [])]
-        command = paste(self._session, plan.namespace, "run", *words, "--raycluster", "--recreate")
-        takes_back = paste(self._session, plan.namespace, "cluster", "down", *words)
+        command = paste(self._session, plan.namespace, "run", *self._words, "--raycluster", "--recreate")
+        takes_back = paste(self._session, plan.namespace, "cluster", "down", *self._words)
         left = max(0.0, self._deadline - time.monotonic())
         wishes = Wishes(command, takes_back, args.recreate, True, left, args.yes, args.force, start_limit(args))
         long_lived = LongLived(self._session, self._cluster, plan, wishes)
@@ -225,7 +228,7 @@ class _Launch:
             self._session.output.result(
                 ClusterRunResult(
                     record.id, record.namespace, record.ray_cluster, record.ray_cluster_uid, record.submitter, "PENDING",
-                    "", "", 0, record.started, None, commands_of(self._session, record),
+                    "", "", 0, record.started, None, commands_of(self._session, record, self._down),
                 )
             )  # fmt: skip
         return ExitCode.OK

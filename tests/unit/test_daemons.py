@@ -288,3 +288,28 @@ def test_logs_and_job_list_know_a_daemon_after_a_replacement(world: World) -> No
     listed = world.run("job list -o json").ok().result("job_list")
     jobs = {job["submissionId"]: job["daemon"] for job in listed if job["rayCluster"] == "gym"}
     assert jobs == {"gym-daemon": "gym", f"gym-daemon-{SHORT}": "gym"}
+
+
+def test_the_end_of_a_run_names_the_line_that_takes_all_of_its_clusters_down(world: World) -> None:
+    done = world.start().ok()
+    assert "take it down: kubectl nrl cluster down recipe.yaml --infra infra.yaml -n default" in done.err
+
+
+def test_an_attached_cluster_that_is_not_ready_is_waited_for_and_never_changed(world: World) -> None:
+    world.up("--target kuberay.gym --skip-daemons").ok()
+    status = world.cluster.objects["RayCluster", "default", "gym"]["status"]
+    world.cluster.set_status("RayCluster", "gym", conditions=[{"type": "HeadPodReady", "status": "False"}])
+    world.infra(launch={**world.written()["launch"], "attach": {"gym": "gym"}})
+    world.forget()
+    gave_up = world.start("--timeout 0")
+    assert (gave_up.exit, "raycluster/gym" in gave_up.err) == (4, True), gave_up.err
+    assert world.wrote() == []
+    world.cluster.set_status("RayCluster", "gym", **status)
+    assert "launch.attach.gym: raycluster/gym is up" in world.start().ok().err
+    assert ("patch", "RayCluster") not in world.wrote()
+
+
+def test_an_attached_cluster_that_is_not_there_is_an_error_that_says_so(world: World) -> None:
+    world.infra(launch={**world.written()["launch"], "attach": {"gym": "nowhere"}})
+    done = world.start()
+    assert (done.exit, 'launch.attach.gym: no RayCluster "nowhere"' in done.err) == (3, True), done.err
