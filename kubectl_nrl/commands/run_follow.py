@@ -210,7 +210,8 @@ class Attending:
 
     def _held(self, outcome: Outcome) -> Held | None:
         """What stays after this end, by the Plan's lifetime and the pods as they are."""
-        from ..watch import gpus_of, is_worker, requests_of
+        from ..manifests.amounts import gpus_held, requests_of
+        from ..watch import is_worker
 
         lifetime = self._plan.lifetime
         if not self._follow.ray_cluster or (outcome.state == STOPPED and lifetime.form != "keep"):
@@ -229,7 +230,7 @@ class Attending:
         if for_good:
             why = "--no-shutdown" if lifetime.form == "keep" else f"no deletion rule of KubeRay matches {outcome.state}"
         asked = {str(p["metadata"]["name"]): requests_of(p) for p in pods}
-        return Held(asked, sum(map(gpus_of, pods)), until, why)
+        return Held(asked, sum(map(gpus_held, pods)), until, why)
 
     def _on_wandb(self, url: str) -> None:
         """Say the page, and keep it on the run's record, which other laptops read."""
