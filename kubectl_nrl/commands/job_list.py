@@ -132,8 +132,8 @@ def _on_the_cluster(
     """The namespace looked in, its RayJobs, and what its long-lived clusters say."""
     from ..labels import CLUSTER, labels_of
     from ..manifests.names import label_value
-    from ..runs import ClusterRecord, RunRecord, newest_first
-    from .job_target import ray_jobs_of
+    from ..runs import RunRecord, newest_first
+    from .job_target import clusters_of, ray_jobs_of
 
     cluster = open_cluster(session)
     namespace = session.namespace or (recipe.namespace if recipe else "") or namespace_of(session, cluster)
@@ -141,7 +141,9 @@ def _on_the_cluster(
         whose = "the infra file" if recipe else "the kubeconfig context"
         session.output.note(f'namespace "{namespace}" (from {whose}; -n for another)')
     runs = [RunRecord(job) for job in cluster.list(RAY_API, "RayJob", namespace)]
-    clusters = [ClusterRecord(item) for item in cluster.list(RAY_API, "RayCluster", namespace)]
+    clusters, refused = clusters_of(cluster, namespace)
+    if refused:
+        session.output.note(f"jobs of long-lived clusters are not listed: {refused}")
     if recipe is not None:
         wanted = set(map(label_value, recipe.clusters.values()))
         runs = [run for run in runs if labels_of(run.rayjob).get(CLUSTER) in wanted]

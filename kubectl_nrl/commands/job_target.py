@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..errors import UsageError
+from ..errors import ClusterError, UsageError
 from .connecting import RAY_API, namespace_of, open_cluster
 from .session import Session
 from .targets import OfRecipe, Words, cluster_of, of_recipe
@@ -49,6 +49,18 @@ def not_found(words: Words, namespace: str) -> UsageError:
     return UsageError(f'no run {of}"{words.what}" in namespace "{namespace}"', "kubectl nrl runs -A")
 
 
+def clusters_of(cluster: Any, namespace: str) -> tuple[list[ClusterRecord], str]:
+    """The Ray clusters of a namespace; none for who may not list them, and then what was refused."""
+    from ..runs import ClusterRecord
+
+    try:
+        return [ClusterRecord(item) for item in cluster.list(RAY_API, "RayCluster", namespace)], ""
+    except ClusterError as error:
+        if error.status != 403:
+            raise
+        return [], error.message
+
+
 def ray_jobs_of(cluster: Any, clusters: Sequence[ClusterRecord]) -> Asked:
     """The Ray jobs of long-lived clusters whose head is or was up; one that has none yet is asked nothing."""
     from .. import ray_jobs
@@ -71,9 +83,7 @@ def _named(cluster: Any, namespace: str, word: str, recipe: OfRecipe | None) -> 
 
 def on_clusters(cluster: Any, namespace: str, word: str, recipe: OfRecipe | None) -> ClusterJob | None:
     """The job of that id on a long-lived cluster. Raises `UsageError` for an id that two clusters have."""
-    from ..runs import ClusterRecord
-
-    records = [ClusterRecord(item) for item in cluster.list(RAY_API, "RayCluster", namespace)]
+    records, _ = clusters_of(cluster, namespace)
     if recipe is not None:
         records = [found for found in records if found.name in recipe.clusters.values()]
     asked = ray_jobs_of(cluster, records)

@@ -36,6 +36,9 @@ def show(args: argparse.Namespace, session: Session, words: Words) -> ExitCode |
     try:
         found = _find(args, session, words)
     except ClusterError as error:
+        if error.reason == "NoConfig":
+            said = f'no run of "{words.what}" on this machine, and no cluster to ask: {error.message}'
+            raise UsageError(said, error.hint) from error
         whole = args.source == "auto" and not args.follow
         if not whole or not show_copy(session, words.what, error.message, args.tail):
             raise

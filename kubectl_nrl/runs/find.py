@@ -54,7 +54,12 @@ def find(cluster: Any, namespace: str, word: str) -> RunRecord | ClusterRecord |
         record = RunRecord(job)
         if record.submission_id == word:
             return record
-    return _cluster(cluster, namespace, word)
+    try:
+        return _cluster(cluster, namespace, word)
+    except ClusterError as error:
+        if error.status == 403:
+            return None  # who may see RayJobs alone has no cluster to name
+        raise
 
 
 def find_run(cluster: Any, namespace: str, word: str) -> RunRecord | None:

@@ -131,8 +131,8 @@ class _Judge:
             return
         if due.head is None and due.workers is None:
             busy = end.state != STOPPED  # KubeRay gave up on it, which does not end a driver
-            state = f"{end.words}, which no deletion rule of KubeRay matches"
-            yield self._left(rayjob, f"over ({state})", "release", holds=holds, busy=busy)
+            why = f"over ({end.words}), matches no deletion rule"
+            yield self._left(rayjob, why, "release", holds=holds, busy=busy)
         elif self._late(due.head):
             why = f"over ({end.words}), and its Ray cluster was due to go {self._ago(due.head)}"
             yield self._left(rayjob, why, "release", holds=holds)

@@ -47,9 +47,11 @@ class Queued(CommandLine):
         return f"queue-of-{self.namespace}"
 
     def write_gated(self, *, queue: str = "rl", resources: dict[str, str] | None = None) -> None:
-        """A driver that says that it runs, waits for its gate, and says that it is done."""
-        gate = f"{shlex.quote(str(self.directory))}/open-$NRL_K8S_RUN_ID"
-        entrypoint = f"echo started; while [ ! -e {gate} ]; do sleep 0.1; done; echo done"
+        """A driver that says that it runs, waits for the gate of its attempt, and says that it is done."""
+        here = shlex.quote(str(self.directory))
+        attempt = f"mkdir {here}/tried-$NRL_K8S_RUN_ID 2>/dev/null && n=1 || n=2"
+        gate = f"{here}/open-$NRL_K8S_RUN_ID-$n"
+        entrypoint = f"{attempt}; echo started; while [ ! -e {gate} ]; do sleep 0.1; done; echo done"
         wanted = files(entrypoint, codePath="/tmp", name="q")
         wanted["infra.yaml"]["scheduler"] = {"kind": "kueue", "queue": queue}
         worker = wanted["infra.yaml"]["kuberay"]["training"]["spec"]["workerGroupSpecs"][0]["template"]
@@ -57,8 +59,8 @@ class Queued(CommandLine):
         for file, data in wanted.items():
             (self.directory / file).write_text(yaml.safe_dump(data))
 
-    def open(self, run: str) -> None:
-        (self.directory / f"open-{run}").touch()
+    def open(self, run: str, attempt: int = 1) -> None:
+        (self.directory / f"open-{run}-{attempt}").touch()
 
     def queue_objects(self) -> list[dict[str, Any]]:
         resources = [{"name": name, "nominalQuota": quota} for name, quota in ONE_AND_A_HALF.items()]
@@ -125,7 +127,7 @@ def test_a_preempted_run_says_by_whom_and_is_followed_through_its_second_attempt
     high.until(lambda: "started" in high.out, "the driver of the run that preempts")
     low.until(lambda: "Preempted" in low.err, "the preemption")
     assert "rayjob/boss" in low.err
-    cli.open("low")
+    cli.open("low", attempt=2)  # the first one may live for a moment after its eviction
     cli.open("high")
     assert (high.end(), low.end()) == (0, 0), f"{high}\n{low}"
     assert low.out == "started\nstarted\ndone\n"

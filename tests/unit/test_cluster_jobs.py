@@ -72,6 +72,16 @@ def test_a_cluster_that_never_answers_is_not_waited_for() -> None:
     assert (list(asked.jobs), dict(asked.silent)) == ([], {"h": "it did not answer within 0 s"})
 
 
+def test_who_may_see_rayjobs_alone_sees_them_and_is_told_what_is_missing(rays: RayClusters) -> None:
+    put_rayjob(rays, "a", jobDeploymentStatus="Running", jobStatus="RUNNING")
+    forbidden = ClusterError('rayclusters.ray.io is forbidden: User "u" cannot list', status=403)
+    rays.cluster.faults.update({("list", "RayCluster"): forbidden, ("get", "RayCluster"): forbidden})
+    done = Project().run("job list -n default").ok()
+    assert "id-a" in done.out
+    assert "jobs of long-lived clusters are not listed: rayclusters.ray.io is forbidden" in done.err
+    assert 'no run "nope"' in Project().run("job stop nope -n default").err
+
+
 def test_a_recipe_narrows_the_list_to_its_clusters(rays: RayClusters) -> None:
     put_rayjob(rays, "of-it", cluster="t")
     put_rayjob(rays, "other", cluster="u")

@@ -95,7 +95,7 @@ def test_a_stopped_run_is_released_with_all_it_holds() -> None:
     assert (left.words, left.action, left.busy, left.owner.mine) == ("rayjob/j", "release", False, True)
     assert left.holds.words == "8 GPUs, 3 pods"
     assert left.holds.rayclusters == (("c", "uid-c"),)
-    assert "no deletion rule of KubeRay matches" in left.why
+    assert left.why == "over (STOPPED), matches no deletion rule"
 
 
 def test_an_end_of_a_moment_ago_is_left_to_whoever_follows_it() -> None:
