@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 Object = Mapping[str, Any]
 
-_RAYCLUSTER = ("raycluster", "rayclusters", "raycluster.ray.io", "rayclusters.ray.io")
-
 
 def is_recipe(session: Session, word: str) -> bool:
     """Whether a word is a file of a recipe rather than a name: what ends so, or is there."""
@@ -53,32 +51,24 @@ def infra_namespace(config: Config) -> str:
 
 def by_name(cluster: Any, namespace: str, word: str) -> Object:
     """The RayJob (by run id or name) or RayCluster that `word` names. Raises `UsageError` for none, and for both."""
-    from ..runs import find_run
+    from ..runs import RunRecord, find
 
-    kind, slash, name = word.rpartition("/")
-    if slash and kind in _RAYCLUSTER:
-        found = cluster.get(RAY_API, "RayCluster", name, namespace) if name else None
-        if found is None:
-            raise _unknown(f'no RayCluster "{name}" in namespace "{namespace}"')
-        return dict(found)
-    run = find_run(cluster, namespace, word)
-    if run is not None:
-        return run.rayjob
-    if slash:
-        raise _unknown(f'no RayJob "{name}" in namespace "{namespace}"')
-    found = cluster.get(RAY_API, "RayCluster", word, namespace)
+    found = find(cluster, namespace, word)
     if found is None:
-        raise _unknown(f'no run, RayJob or RayCluster "{word}" in namespace "{namespace}", and none on this machine')
-    return dict(found)
+        kind, slash, name = word.rpartition("/")
+        what = f'{"RayCluster" if kind.startswith("raycluster") else "RayJob"} "{name}"'
+        raise UsageError(
+            f'no {what} in namespace "{namespace}"'
+            if slash
+            else f'no run, RayJob or RayCluster "{word}" in namespace "{namespace}", and none on this machine',
+            "kubectl nrl runs -A",
+        )
+    return found.rayjob if isinstance(found, RunRecord) else found.raycluster
 
 
 def unfinished(objects: Sequence[Object]) -> list[Object]:
     """Those that are not over; a RayCluster never is."""
     return [obj for obj in objects if obj["kind"] != "RayJob" or outcome(status_of(obj)) is None]
-
-
-def _unknown(message: str) -> UsageError:
-    return UsageError(message, "kubectl nrl runs -A")
 
 
 def _list(

@@ -42,7 +42,7 @@ def test_a_full_cluster_is_left_to_the_schedulers_own_words() -> None:
 
 def test_labels_that_no_node_has_are_named() -> None:
     (line,) = messages(pod({"cpu": "1"}, nodeSelector={"pool": "gb300"}), node("a", pool="cpu"))
-    assert line.endswith("no node has the labels pool=gb300")
+    assert line.endswith("no node has what its node selector and affinity ask for (pool=gb300)")
 
 
 def test_only_nodes_with_the_asked_labels_count() -> None:

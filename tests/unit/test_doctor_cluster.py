@@ -160,7 +160,7 @@ def test_a_run_that_is_over_and_holds_gpus_is_named_with_what_releases_it(desk: 
     status = {"jobDeploymentStatus": "Complete", "jobStatus": "STOPPED", "rayClusterName": "c1"}
     desk.put("RayJob", "t", MINE, status=status)
     assert desk.only("runs")["status"] == "ok"
-    spec = {"containers": [{"resources": {"limits": {"nvidia.com/gpu": 4}}}]}
+    spec = {"nodeName": "n0", "containers": [{"resources": {"limits": {"nvidia.com/gpu": 4}}}]}
     desk.put("Pod", "p", {"ray.io/cluster": "c1"}, spec=spec)
     found = desk.only("runs")
     assert found["message"] == "run r1 is over (STOPPED) and still holds 4 GPUs"

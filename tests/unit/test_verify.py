@@ -31,7 +31,7 @@ class World:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.cluster, self.jobs = FakeCluster(), FakeJobs(PAGE + GENERATED, "SUCCEEDED")
         self.cluster.groups["resource.k8s.io"] = ("v1",)
-        self.jobs.chunk = 11
+        self.jobs.chunk = 75  # more than the reader reads again each time
         monkeypatch.setattr("kubectl_nrl.cluster.Cluster.connect", lambda **words: self.cluster)
         monkeypatch.setattr("kubectl_nrl.ray_jobs.connect", lambda cluster, raycluster: self.jobs)
 
@@ -54,7 +54,7 @@ class World:
     def pod(self, name: str, node_type: str, gpus: str = "") -> None:
         labels = {"ray.io/cluster": "r-x1", "ray.io/node-type": node_type}
         limits = {"nvidia.com/gpu": gpus} if gpus else {}
-        spec = {"containers": [{"resources": {"limits": limits}}]}
+        spec = {"nodeName": "n0", "containers": [{"resources": {"limits": limits}}]}
         self.cluster.put({"kind": "Pod", "metadata": {"name": name, "labels": labels}, "spec": spec})
 
     def child(self, kind: str, name: str, owners: Any) -> None:
