@@ -172,7 +172,8 @@ def test_requests_are_counted_as_kueue_counts_them() -> None:
     pod = {"initContainers": [sidecar, large], "containers": [{"resources": {"limits": {"cpu": 2, GPU: 1}}}]}
     group = {"replicas": 3, "numOfHosts": 2, "template": {"spec": pod}}
     spec = {"headGroupSpec": {"template": {"spec": {}}}, "workerGroupSpecs": (group, {"template": {"spec": {}}})}
-    assert requested([{"kind": "RayCluster", "spec": spec}, {"kind": "ConfigMap"}]) == {"cpu": 24, GPU: 6}
+    # What an init container has beside it are the sidecars before it.
+    assert requested([{"kind": "RayCluster", "spec": spec}, {"kind": "ConfigMap"}]) == {"cpu": 27, GPU: 6}
 
 
 def capacity(*objects: dict[str, Any], **cluster: Any) -> Capacity | None:

@@ -396,7 +396,8 @@ def test_logs_shows_the_last_lines(local: Local) -> None:
     assert local.project.run("logs recipe.yaml").ok().out.splitlines()[0] == "301"
     assert local.project.run(f"job logs {RUN_ID} --tail 2").ok().out == "499\n500\n"
     assert local.project.run(f"logs {RUN_ID} --source head --tail 1").ok().out.startswith("ray start --head --block")
-    assert local.project.run("logs nothing").exit == 2
+    nothing = local.project.run("logs nothing")
+    assert (nothing.exit, nothing.err.startswith("error: no Kubernetes configuration")) == (3, True)
 
 
 def test_a_dry_run_prints_the_script_and_starts_nothing(local: Local) -> None:
