@@ -54,16 +54,14 @@ def by_name(cluster: Any, namespace: str, word: str) -> Object:
     from ..runs import RunRecord, find
 
     found = find(cluster, namespace, word)
-    if found is None:
-        kind, slash, name = word.rpartition("/")
-        what = f'{"RayCluster" if kind.startswith("raycluster") else "RayJob"} "{name}"'
-        raise UsageError(
-            f'no {what} in namespace "{namespace}"'
-            if slash
-            else f'no run, RayJob or RayCluster "{word}" in namespace "{namespace}", and none on this machine',
-            "kubectl nrl runs -A",
-        )
-    return found.rayjob if isinstance(found, RunRecord) else found.raycluster
+    if found is not None:
+        return found.rayjob if isinstance(found, RunRecord) else found.raycluster
+    kind, slash, name = word.rpartition("/")
+    what = f'{"RayCluster" if kind.startswith("raycluster") else "RayJob"} "{name}"'
+    if not slash:
+        what = f'run, RayJob or RayCluster "{word}"'
+    here = "" if slash else ", and none on this machine"
+    raise UsageError(f'no {what} in namespace "{namespace}"{here}', "kubectl nrl runs -A")
 
 
 def unfinished(objects: Sequence[Object]) -> list[Object]:
