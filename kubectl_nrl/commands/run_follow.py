@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError, ExitCode
-from ..rayjob_state import FAILED, STOPPED, SUCCEEDED, Outcome, describe, parse_time, status_of
+from ..rayjob_state import STOPPED, Outcome, describe, parse_time, status_of
 from .connecting import note_wandb, ray_connector
 from .run_failure import of_rayjob
 from .run_launch import commands_for, say_left_alone
@@ -164,7 +164,10 @@ class Attending:
 
     def _nothing_ends_it(self, outcome: Outcome) -> bool:
         """An end that neither KubeRay's rules nor this call act on: what may still run is never deleted on a guess."""
-        return self._plan.lifetime.form == "rules" and outcome.state not in (SUCCEEDED, FAILED, STOPPED)
+        from ..runs.lifetimes import lifetimes
+
+        due = lifetimes(self._follow.rayjob)
+        return outcome.state != STOPPED and due.head is None and not due.kept
 
     def _release(self) -> None:
         from ..apply import release

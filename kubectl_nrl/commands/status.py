@@ -165,7 +165,7 @@ def _ask_cluster(
     if session.namespace is None and not question.everywhere and not quiet:
         source = "infra file" if written else "kubeconfig context"
         session.output.note(f'namespace "{namespace}" (from the {source}; -n or -A for others)')
-    whose = {**everywhere, "everybody": question.everybody}
+    whose = {**everywhere, "everybody": question.everybody, "quiet": quiet}
     if question.config is not None:
         found = find.of_recipe(session, cluster, namespace, question.config, **whose)
         items = read.several(session, cluster, namespace, found, **everywhere)

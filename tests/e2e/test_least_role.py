@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,8 @@ from cluster.fault_proxy import FaultProxy, Seen
 from cluster.fixtures import Cluster
 from command_line import CommandLine, wait_until
 from run_files import files
+
+from kubectl_nrl.preflight import least_needs, role_rules
 
 pytestmark = pytest.mark.node
 
@@ -55,6 +57,21 @@ def used(requests: Iterable[Seen]) -> set[tuple[str, str]]:
 
 def granted(rules: list[dict[str, Any]]) -> set[tuple[str, str]]:
     return {(verb, resource) for rule in rules for resource in rule["resources"] for verb in rule["verbs"]}
+
+
+@pytest.fixture(scope="module")
+def bare(kwok_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
+    """A user who may do what runs require and nothing else, with a run that is over."""
+    namespace, directory = kwok_cluster.namespace(), tmp_path_factory.mktemp("bare")
+    cli = CommandLine(kwok_cluster, namespace, directory)
+    rules = role_rules(need for need in least_needs(None) if need.required)
+    cli.env["KUBECONFIG"] = str(kwok_cluster.user(namespace, rules, "bare"))
+    for file, data in files("echo done", image="none/ray:1", codePath="/tmp").items():
+        (directory / file).write_text(yaml.safe_dump(data))
+    first = cli.run("run recipe.yaml --infra infra.yaml --rayjob-name least --run-id first --ttl 600")
+    assert first.out.endswith("done\n")
+    yield cli
+    kwok_cluster.delete_namespace(namespace)
 
 
 def _one_that_waits(cli: CommandLine, run: str) -> None:
@@ -108,3 +125,23 @@ def test_the_least_role_is_enough_and_nothing_in_it_is_superfluous(
     assert used(refused) <= OPTIONAL
     assert granted(rules) - asked <= ELSEWHERE
     assert {("get", "pods/portforward"), ("create", "pods/portforward")} & asked
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("status", 0),
+        ("status least", 0),
+        ("runs", 0),
+        ("job list", 0),
+        ("job logs first", 0),
+        ("verify first", 0),
+        ("clean --dry-run", 0),
+    ],
+)
+def test_a_verb_does_without_what_a_run_does_not_require_and_says_so_once(
+    bare: CommandLine, line: str, code: int
+) -> None:
+    done = bare.run(line, code)
+    said = [text for text in done.err.splitlines() if "forbidden" in text or "permissions" in text]
+    assert len(said) <= 1, done

@@ -205,3 +205,11 @@ def test_without_a_cluster_this_machine_is_the_answer(monkeypatch: pytest.Monkey
     assert project.run("status").ok().out == "nothing runs on this machine\n"
     assert project.run("status nope").exit == 2
     assert project.run("status -n rl").exit == 3
+
+
+def test_who_may_not_list_ray_clusters_still_sees_runs(world: World) -> None:
+    world.rayjob("a", RUNNING)
+    world.cluster.faults["list", "RayCluster"] = ClusterError("forbidden", status=403)
+    seen = world.run("status").ok()
+    assert "rayjob/a" in seen.out
+    assert seen.err.count("Ray clusters may not be listed") == 1
