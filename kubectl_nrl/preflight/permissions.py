@@ -108,10 +108,15 @@ def standing_needs(plan: Plan, plural: Callable[[str, str], str]) -> Iterator[Ne
 
 
 def plan_needs(plan: Plan, wanted: Wanted, plural: Callable[[str, str], str]) -> list[Need]:
-    """All that this Plan needs, each permission once, required where any use of it is."""
+    """All that this Plan needs, each permission once."""
     own = [*rayjob_needs(wanted)] if plan.kind == "RayJob" else [*raycluster_needs(plan), *standing_needs(plan, plural)]
+    return each_once((*planned_needs(plan, plural), *own))
+
+
+def each_once(needs: Iterable[Need]) -> list[Need]:
+    """Each permission once, required where any use of it is."""
     found: dict[tuple[str, str, str], Need] = {}
-    for need in (*planned_needs(plan, plural), *own):
+    for need in needs:
         key = (need.verb, need.group, need.resource)
         if key not in found or (need.required and not found[key].required):
             found[key] = need
