@@ -5,7 +5,7 @@ What a state means is not decided here but in `kubectl_nrl.rayjob_state`, which 
 
 from __future__ import annotations
 
-from ..reasons import being_deleted, gpus_of, is_worker, requests_of
+from ..reasons import being_deleted, is_worker
 from ..run_directory import directory
 from .daemon_jobs import DaemonStanding, is_daemon, metadata_for, of_daemon, role_of, standing_of
 from .daemon_watch import DaemonWatch
@@ -47,7 +47,6 @@ __all__ = [
     "ask_health",
     "being_deleted",
     "directory",
-    "gpus_of",
     "is_daemon",
     "is_worker",
     "metadata_for",
@@ -57,7 +56,6 @@ __all__ = [
     "pods_of",
     "read_record",
     "readiness_of",
-    "requests_of",
     "role_of",
     "shown",
     "standing_of",
