@@ -49,6 +49,9 @@ class ForwardChannel:
     def stale(self) -> bool:
         return self._streams.stale()
 
+    def fileno(self) -> int:
+        return self._streams.fileno()
+
     def close(self) -> None:
         self._streams.close()
 
@@ -68,9 +71,13 @@ class Forward:
         self._client = client
         self.namespace, self.pod, self.port = namespace, pod, port
         self._doing = errors.describe("port-forward to", f"port {port} of pods", pod, namespace)
-        self._pool = Pool(self._dial, connect_timeout=20.0)
+        self._pool = Pool(self.dial, connect_timeout=20.0)
 
-    def _dial(self, patience: Patience) -> ForwardChannel:
+    def dial(self, patience: Patience) -> ForwardChannel:
+        """A connection of the caller's own to the port, for bytes that are no request of this program.
+
+        Raises `ClusterError`. That nothing listens there is told by the first `recv`, as a `DialError`.
+        """
         port = str(self.port)
         # One pair of streams to a connection, so one request id will do.
         streams = {
