@@ -1,4 +1,4 @@
-"""`kubectl nrl cluster`: long-lived Ray clusters, on a Kubernetes cluster and on this machine."""
+"""`kubectl nrl cluster`: the Ray clusters there are, and the long-lived ones of an infra file up and down."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import argparse
 
 from ..errors import ExitCode, UsageError
 from ..parser import PROG, recipe_and_overrides
-from . import cluster_dashboard, cluster_up
+from . import cluster_dashboard, cluster_list, cluster_up
 from .local_list import LocalList
 from .planning import add_plan_arguments, load_config, load_plan, plan_options, refuse, seconds
 from .session import Session
 
 EXAMPLES = """
 kubectl nrl cluster list
+kubectl nrl cluster list -A -o json
+kubectl nrl cluster list -n rl -w
 kubectl nrl cluster up recipe.yaml --infra infra.yaml
 kubectl nrl cluster up recipe.yaml --infra infra.yaml --target kuberay.generation --target deployments.judge
 kubectl nrl cluster up recipe.yaml --infra infra.yaml --recreate
@@ -33,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="show clusters, start one, stop one with its jobs, or open Ray's dashboard (NAME, RECIPE or a run's ID)",
     )
     add_plan_arguments(parser)
+    cluster_list.add_arguments(parser)
     group = parser.add_argument_group("up and down")
     group.add_argument(
         "--wait", action=argparse.BooleanOptionalAction, default=True, help="until it is ready, or gone (default)"
@@ -49,18 +52,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def handle(args: argparse.Namespace, session: Session) -> ExitCode:
-    from .. import local
-
-    if args.action == "dashboard":
-        return cluster_dashboard.dashboard(args, session)
-    cluster_dashboard.refuse_flags(args)
+    if args.action != "dashboard":
+        cluster_dashboard.refuse_flags(args)
     if args.action == "list":
         if args.words:
             raise UsageError(f'unrecognized argument "{args.words[0]}"', f"{PROG} cluster list")
-        session.output.result(
-            LocalList(local.clusters(session.env), session.clock(), "no Ray cluster is up on this machine")
-        )
-        return ExitCode.OK
+        return cluster_list.show(args, session)
+    for name in ("all_namespaces", "watch"):
+        if getattr(args, name):
+            raise UsageError(f"--{name.replace('_', '-')} belongs to cluster list", f"{PROG} cluster {args.action} ...")
+    if args.action == "dashboard":
+        return cluster_dashboard.dashboard(args, session)
     return _up(args, session) if args.action == "up" else _down(args, session)
 
 
@@ -72,7 +74,10 @@ def _up(args: argparse.Namespace, session: Session) -> ExitCode:
     config = load_config(args, session, prog)
     if not is_local(config, plan_options(args, session)):
         _refuse_rayjob(args)
+        if args.gpus is not None:
+            raise UsageError("--gpus is for a cluster on this machine", "--local, or resources: in the infra file")
         return cluster_up.up(args, session, config, prog)
+    _refuse_kubernetes(args)
     _, plan = load_plan(args, session, run=session.new_run(), prog=prog, config=config)
     refuse(plan.problems)
     session.output.problems(plan.problems)
@@ -97,6 +102,7 @@ def _down(args: argparse.Namespace, session: Session) -> ExitCode:
         if not is_local(config, plan_options(args, session)):
             _refuse_rayjob(args)
             return cluster_down.down(args, session, config, prog)
+        _refuse_kubernetes(args)
         _, plan = load_plan(args, session, prog=prog, config=config)
         name = plan.roles[0].cluster
     found = local.find_cluster(name, session.env)
@@ -107,6 +113,14 @@ def _down(args: argparse.Namespace, session: Session) -> ExitCode:
     take_down(session, found)
     session.output.result(LocalList([], session.clock(), f"cluster {found.id} is down"))
     return ExitCode.OK
+
+
+def _refuse_kubernetes(args: argparse.Namespace) -> None:
+    for given, flag in ((cluster_up.targets(args), "--target"), (args.dry_run, "--dry-run")):
+        if given:
+            raise UsageError(
+                f"{flag} has no meaning for a cluster on this machine, which comes up whole", "leave it out"
+            )
 
 
 def _refuse_rayjob(args: argparse.Namespace) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError, ExitCode
 from .connecting import paste
 from .run_cluster_result import ClusterRunResult
-from .run_launch import commands_for, say_left_alone
+from .run_failure import of_cluster_job
+from .run_follow import driver_log
+from .run_launch import commands_for
 from .run_result import LogFacts
 from .session import Session
 
@@ -40,18 +42,12 @@ class AttendJob:
     """One submitted run, attended to its end."""
 
     def __init__(self, session: Session, cluster: Any, run: Submitted, event: Tell) -> None:
-        from ..watch import DriverLog, JobFollow, JobTarget, LogCopy, directory
+        from ..watch import JobFollow, JobTarget
 
         self._session, self._cluster, self._run, self._event = session, cluster, run, event
         self._wandb = ""
         record, output = run.record, session.output
-        try:
-            copy = LogCopy.open(directory(record.id, session.env))
-        except OSError as error:
-            copy = None
-            output.warn(f"no copy of the log is kept on this machine: {error}")
-        self._path = str(copy.path) if copy else ""
-        self._log = DriverLog(run.connect, output.log, copy=copy, say=output.progress, wandb=self._on_wandb, poll=0.25)
+        self._log, self._path = driver_log(session, run.connect, record.id, poll=0.25, wandb=self._on_wandb)
         target = JobTarget(record.namespace, record.ray_cluster, record.ray_cluster_uid, record.submission_id)
         self._follow = JobFollow(cluster, target, run.connect, say=output.progress, event=event, log=self._log)
 
@@ -68,7 +64,7 @@ class AttendJob:
             return self._not_the_end(end)
         except (KeyboardInterrupt, BrokenPipeError) as error:
             why = "interrupted" if isinstance(error, KeyboardInterrupt) else "nobody reads the output any more"
-            say_left_alone(self._session, record.namespace, record.id, f"{why}; the run goes on")
+            left_alone(self._session, record.namespace, record.id, f"{why}; the run goes on")
             if isinstance(error, BrokenPipeError):
                 raise
             return ExitCode.INTERRUPTED
@@ -82,14 +78,17 @@ class AttendJob:
         self._event({"event": "final", "state": state, "reason": reason})
         log = self._log.join(RESULT_WITHIN)
         output.plain(self._result(state, reason, end.message, ended, log).text())
-        self._note(state, end.message if state != "SUCCEEDED" else "", ended)
+        self._note(state, reason, end.message if state != "SUCCEEDED" else "", ended)
         while log is None:
             log = self._log.join(1.0)
         if self._log.failure is not None:
             raise self._log.failure
         if not log.complete:
             output.warn(f"the end of the driver's log may be missing here ({log.bytes} bytes were read): {log.why}")
-        result = self._result(state, reason, end.message, ended, log)
+        failure = of_cluster_job(self._session, self._path, [reason, end.message]) if state == "FAILED" else None
+        if failure:
+            output.plain(failure.text())
+        result = replace(self._result(state, reason, end.message, ended, log), failure=failure or None)
         if output.format != "text":
             output.result(result)
         return result.exit_code
@@ -102,7 +101,7 @@ class AttendJob:
             f"gave up waiting ({end.message}); the run goes on" if gave_up else f"the outcome is unknown: {end.message}"
         )
         output.error(said)
-        say_left_alone(self._session, record.namespace, record.id, f"run {record.id} in namespace {record.namespace}:")
+        left_alone(self._session, record.namespace, record.id, f"run {record.id} in namespace {record.namespace}:")
         if output.format != "text":
             state = end.state if gave_up else "UNKNOWN"
             output.result(self._result(state, "", end.message, None, None, code))
@@ -131,11 +130,11 @@ class AttendJob:
         except ClusterError as error:
             self._session.output.debug(f"wandb page not recorded: {error.message}")
 
-    def _note(self, state: str, message: str, ended: datetime) -> None:
+    def _note(self, state: str, reason: str, message: str, ended: datetime) -> None:
         from ..runs import note
 
         try:
-            note(self._cluster, self._run.record, ended=ended, state=state, message=message)
+            note(self._cluster, self._run.record, ended=ended, state=state, reason=reason, message=message)
         except ClusterError as error:
             self._session.output.debug(f"end not recorded: {error.message}")
 
@@ -144,3 +143,9 @@ def commands_of(session: Session, record: ClusterRun) -> dict[str, str]:
     """The lines that go on with a run, and the one that gives back what its cluster holds."""
     down = paste(session, record.namespace, "cluster", "down", record.ray_cluster)
     return {**commands_for(session, record.namespace, record.id), "down": down}
+
+
+def left_alone(session: Session, namespace: str, run_id: str, why: str) -> None:
+    """The lines that follow a run again and that stop it, whatever -q says; its cluster stays up with or without it."""
+    commands = commands_for(session, namespace, run_id)
+    session.output.plain(f"{why}\n  follow it again: {commands['logs']}\n  stop it: {commands['stop']}")

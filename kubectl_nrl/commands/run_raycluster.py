@@ -18,10 +18,11 @@ from .connecting import RAY_API, agree, observer, paste, ray_connector
 from .driver import driver_connector
 from .handover import Reached
 from .long_lived import LongLived, Wishes, say_daemons
-from .run_attend_job import AttendJob, Submitted, commands_of
-from .run_launch import say_left_alone, say_namespace
+from .run_attend_job import AttendJob, Submitted, commands_of, left_alone
+from .run_launch import say_namespace
 from .session import Session
 from .uploading import code_source, prepare, request, uploads
+from .waiting import start_limit
 
 if TYPE_CHECKING:
     from ..api import Prepared, Staged, Submission, Submitter
@@ -67,7 +68,11 @@ class _Launch:
         self._event = observer(session, {"run": plan.run.id, "namespace": plan.namespace})
 
     def go(self, config: Config) -> ExitCode | int:
-        raycluster = self._cluster_up(config)
+        try:
+            raycluster = self._cluster_up(config)
+        except KeyboardInterrupt:
+            self._session.output.plain("interrupted; nothing was submitted")
+            raise
         name = raycluster["metadata"]["name"]
         connect = ray_connector(self._cluster, self._plan.namespace)
         try:
@@ -75,7 +80,7 @@ class _Launch:
                 self._make_room(jobs, raycluster)
                 record = self._submit(jobs, raycluster)
         except KeyboardInterrupt:
-            say_left_alone(self._session, self._plan.namespace, self._plan.run.id, "interrupted; it may be submitted")
+            left_alone(self._session, self._plan.namespace, self._plan.run.id, "interrupted; it may be submitted")
             raise
         self._event({"event": "submitted", "raycluster": name})
         self._session.output.progress(f"submitted {record.id} to raycluster/{name}")
@@ -92,7 +97,7 @@ class _Launch:
         command = paste(self._session, plan.namespace, "run", *words, "--raycluster", "--recreate")
         takes_back = paste(self._session, plan.namespace, "cluster", "down", *words)
         left = max(0.0, self._deadline - time.monotonic())
-        wishes = Wishes(command, takes_back, args.recreate, True, left, args.yes, args.force)
+        wishes = Wishes(command, takes_back, args.recreate, True, left, args.yes, args.force, start_limit(args))
         long_lived = LongLived(self._session, self._cluster, plan, wishes)
         attached = {role: self._attached(role, name) for role, name in plan.attached.items()}
         standings = long_lived.look()
@@ -177,7 +182,7 @@ class _Launch:
         from ..ray_jobs import passing
 
         if passing(error):
-            say_left_alone(self._session, record.namespace, record.id, "it is not known whether the run was submitted")
+            left_alone(self._session, record.namespace, record.id, "it is not known whether the run was submitted")
             raise NrlError(
                 f"lost Ray while it was asked to run {record.id}: {error.message}", exit_code=ExitCode.UNKNOWN
             ) from error
@@ -190,7 +195,7 @@ class _Launch:
     def _leave(self, record: ClusterRun) -> ExitCode:
         from .run_cluster_result import ClusterRunResult
 
-        say_left_alone(self._session, record.namespace, record.id, "not waiting for the run")
+        left_alone(self._session, record.namespace, record.id, "not waiting for the run")
         if self._session.output.format != "text":
             self._session.output.result(
                 ClusterRunResult(

@@ -60,14 +60,10 @@ class HeadDoor:
 
     def run(self, command: Sequence[str]) -> tuple[int, bytes, bytes]:
         """Run a command in the head's Ray container. Raises `ClusterError`."""
-        namespace = self.resolve().namespace
+        from .. import ray_jobs
+
+        pod = ray_jobs.head_pod(self._cluster, self._find())
+        name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
         return self._cluster.exec(  # type: ignore[no-any-return]
-            namespace, self.pod, command, container=_ray_container(self._find()), timeout=EXEC
+            namespace, name, command, container=ray_jobs.ray_container(pod), timeout=EXEC
         )
-
-
-def _ray_container(raycluster: Mapping[str, Any]) -> str | None:
-    """The Ray container is the first of the RayCluster's own template; sidecars may be injected before it in the pod."""
-    template = ((raycluster.get("spec") or {}).get("headGroupSpec") or {}).get("template") or {}
-    containers = (template.get("spec") or {}).get("containers") or [{}]
-    return str(containers[0].get("name") or "") or None

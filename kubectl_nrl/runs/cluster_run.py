@@ -68,6 +68,10 @@ class ClusterRun:
         return str(self._data.get("state") or "")
 
     @property
+    def reason(self) -> str:
+        return str(self._data.get("reason") or "")
+
+    @property
     def message(self) -> str:
         return str(self._data.get("message") or "")
 
@@ -157,14 +161,19 @@ def write_record(cluster: Any, record: Mapping[str, Any]) -> ClusterRun:
 
 
 def note(cluster: Any, run: ClusterRun, *, ended: datetime | None = None, **values: str) -> None:
-    """Add to a record (`state`, `message`, `wandbUrl`). Raises `ClusterError`."""
+    """Add to a record (`state`, `reason`, `message`, `wandbUrl`). Raises `ClusterError`."""
     data = {**values, **({"endTime": _text(ended)} if ended else {})}
     cluster.patch("v1", "ConfigMap", run.name, run.namespace, {"data": data})
 
 
 def find_cluster_run(cluster: Any, namespace: str, run_id: str) -> ClusterRun | None:
-    """The record of that id, None when there is none."""
-    live = cluster.get("v1", "ConfigMap", record_name(run_id), namespace)
+    """The record of that id; None when there is none, or records may not be read."""
+    try:
+        live = cluster.get("v1", "ConfigMap", record_name(run_id), namespace)
+    except ClusterError as error:
+        if error.status != 403:
+            raise
+        return None
     return ClusterRun(live) if live is not None and labels_of(live).get(RECORD) == "run" else None
 
 
