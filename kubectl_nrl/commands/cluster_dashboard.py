@@ -200,7 +200,7 @@ class _Opening:
         if links.problem:
             raise self._blank(seen, f"{_SYMLINKS}; they cannot be copied in place: {links.problem}")
         output.warn(f"the page was blank: {_SYMLINKS}; {links.copied} were replaced by copies in {links.folder}")
-        output.hint(f"until the head is replaced; for good, {self._target.fix}")
+        output.hint(f"this lasts until the head is replaced; for good: {self._target.fix}")
 
     def _links(self, seen: Seen, *, change: bool) -> Links:
         try:
@@ -235,7 +235,11 @@ def _show(args: argparse.Namespace, session: Session, url: str) -> None:
             output.progress(f"from your own machine: ssh -L {port}:127.0.0.1:{port} THIS-HOST, then open {url} there")
     elif not show(url):
         output.warn(f"no browser could be opened; open {url}")
-    output.progress("open until Ctrl-C")
+    output.progress("it stays open until Ctrl-C")
+
+
+def between_looks() -> None:
+    time.sleep(CHECK)
 
 
 def _stay(session: Session, target: Target) -> None:
@@ -244,7 +248,7 @@ def _stay(session: Session, target: Target) -> None:
 
     said = ""
     while True:
-        time.sleep(CHECK)
+        between_looks()
         try:
             target.check()
             words = ""

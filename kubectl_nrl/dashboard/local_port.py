@@ -16,8 +16,8 @@ from ..errors import ClusterError, UsageError
 from .relay import relay
 
 LOOPBACK = "127.0.0.1"
-#: Seconds to reach the far side, and to read the request that is answered when it cannot be reached.
-DIAL, REQUEST = 20.0, 2.0
+#: Seconds to reach the far side, and for which a client that was answered may go on sending.
+DIAL, LINGER = 20.0, 2.0
 
 Dial = Callable[[Patience], Channel]
 
@@ -73,8 +73,6 @@ class LocalPort:
             return self._dial(Patience(DIAL, self._closed.is_set))
         except (OSError, ClusterError) as error:
             self._trouble(error)
-            client.settimeout(REQUEST)
-            client.recv(65536)  # closing with unread bytes would take the answer away
             _refuse(client, error)
             return None
 
@@ -130,6 +128,9 @@ def _refuse(client: socket.socket, error: Exception) -> None:
     with suppress(OSError):
         client.sendall(head.encode() + body)
         client.shutdown(socket.SHUT_WR)
+        client.settimeout(LINGER)
+        while client.recv(65536):  # closing with unread bytes of the request would take the answer away
+            pass
 
 
 def port_holder(port: int, proc: Path = Path("/proc")) -> str:
