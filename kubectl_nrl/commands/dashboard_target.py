@@ -85,19 +85,24 @@ class OnKubernetes:
     def token(self) -> str | None:
         from ..ray_jobs import token_of
 
-        return token_of(self._cluster, self._find())
+        live = self._find()
+        return None if _wants_kubernetes_token(live) else token_of(self._cluster, live)
 
     def token_command(self) -> str:
         from ..ray_jobs import TOKEN_KEY, token_secret
 
-        secret = token_secret(self._find())
+        live = self._find()
+        secret = token_secret(live)
         if not secret:
             return ""
-        words = ["kubectl", "get", "secret", secret, "-n", self.namespace]
-        words += ["--context", self._session.context] if self._session.context else []
+        flags = ["-n", self.namespace]
+        flags += ["--context", self._session.context] if self._session.context else []
         if self._session.kubeconfig:
-            words += ["--kubeconfig", str(self._session.cwd / self._session.kubeconfig)]
-        return f"{shlex.join(words)} -o jsonpath='{{.data.{TOKEN_KEY}}}' | base64 -d; echo"
+            flags += ["--kubeconfig", str(self._session.cwd / self._session.kubeconfig)]
+        if _wants_kubernetes_token(live):
+            return shlex.join(["kubectl", "create", "token", "SERVICEACCOUNT", *flags])
+        get = shlex.join(["kubectl", "get", "secret", secret, *flags])
+        return f"{get} -o jsonpath='{{.data.{TOKEN_KEY}}}' | base64 -d; echo"
 
     def links(self, *, change: bool) -> Links:
         from ..dashboard import repair
@@ -154,6 +159,11 @@ class OnThisMachine:
             raise ClusterError(f"{sys.executable} has no Ray whose dashboard could be repaired", reason="Repair")
         folder = Path(ray.submodule_search_locations[0]) / "dashboard" / "client" / "build"
         return Links.told(copy_links(str(folder), change))
+
+
+def _wants_kubernetes_token(raycluster: Mapping[str, Any]) -> bool:
+    """Whether Ray takes tokens of Kubernetes in place of one of its own (RayCluster `spec.authOptions.enableK8sTokenAuth`)."""
+    return bool(((raycluster.get("spec") or {}).get("authOptions") or {}).get("enableK8sTokenAuth"))
 
 
 def gone(session: Session, namespace: str, words: str, run: str = "") -> ClusterError:

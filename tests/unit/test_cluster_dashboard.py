@@ -132,6 +132,17 @@ def test_who_may_not_read_the_token_still_gets_the_page(world: World) -> None:
     assert "kubectl get secret mine" in done.out
 
 
+def test_a_ray_that_takes_tokens_of_kubernetes_names_the_command_that_makes_one(world: World) -> None:
+    world.dashboard.token = TOKEN
+    world.up(authOptions={"mode": "token", "enableK8sTokenAuth": True})
+    done = world.open("t --context c --kubeconfig k.yaml").ok()
+    assert (
+        f"kubectl create token SERVICEACCOUNT -n default --context c --kubeconfig {world.project.path}/k.yaml"
+        in done.out
+    )
+    assert "warning" not in done.err
+
+
 def test_a_blank_page_is_repaired_in_the_ray_container_and_the_image_named(world: World) -> None:
     world.up()
     world.dashboard.blank()

@@ -151,3 +151,19 @@ def test_a_port_that_is_taken_names_who_has_it() -> None:
 
 def test_a_port_whose_holder_cannot_be_told_is_still_an_answer(tmp_path: Path) -> None:
     assert port_holder(1, proc=tmp_path) == ""
+
+
+def test_half_a_frame_from_the_far_side_holds_nothing_up(echo: int) -> None:
+    """A ping, or a part of a frame, makes the connection readable and holds no data yet."""
+
+    class Pinging(SocketChannel):
+        def stale(self) -> bool:
+            return True
+
+    with (
+        LocalPort(0, lambda patience: Pinging(connect("127.0.0.1", echo, patience)), lambda error: None) as port,
+        socket.create_connection(("127.0.0.1", port.port), 60) as client,
+    ):
+        for word in (b"one", b"two"):
+            client.sendall(word)
+            assert receive(client, 3) == word
