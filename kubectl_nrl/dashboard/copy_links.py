@@ -36,6 +36,8 @@ def copy_links(folder: str, change: bool) -> dict[str, object]:
         try:
             _replace(path, draft)
         except OSError as error:
+            if not os.path.islink(path):
+                continue  # somebody else repairs at the same time, and was first
             problem = f"{error.filename or path}: {error.strerror or error}"
             break
         finally:

@@ -86,6 +86,18 @@ def test_a_file_system_that_takes_no_copy_is_said(
     assert not list(build.rglob("*.nrl-copy"))
 
 
+def test_two_repairs_at_once_do_not_fail_each_other(build: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    replace = os.replace
+
+    def overtaken(source: str, target: str) -> None:
+        replace(source, target)
+        raise FileNotFoundError(2, "No such file or directory", source)
+
+    monkeypatch.setattr("os.replace", overtaken)
+    assert copy_links(str(build), True)["problem"] == ""
+    assert copy_links(str(build), True)["links"] == 0
+
+
 def test_a_directory_that_is_not_there_has_no_links(tmp_path: Path) -> None:
     assert copy_links(str(tmp_path / "none"), True)["links"] == 0
 
