@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Capacity", "Check", "ClusterFacts", "ClusterReader", "CodeRequest", "CodeSource", "Connection", "Context", "DraDriver",
-    "Group", "Kind", "NrlError", "Origin", "Patch", "PluginError", "Policy", "Prepared", "Problem", "Profile", "Provider",
+    "FailurePattern", "Group", "Kind", "NrlError", "Origin", "Patch", "PluginError", "Policy", "Prepared", "Problem", "Profile", "Provider",
     "Reason", "Ref", "Resource", "Role", "RunInfo", "Scheduler", "Section", "Staged", "State", "Submission", "Submitter", "Survey",
     "Target", "Traits", "User",
 ]  # fmt: skip
@@ -135,18 +135,23 @@ class Resource:
 class Check:
     """One line of preflight: what was looked at, whether it is right, and what to do when it is not.
 
-    `ok` is None when it could not be looked at (forbidden): that is a note, never a failure.
+    `ok` is None when it could not be looked at (forbidden), or heals by itself: that is a note, never a failure. A failure
+    that does not `block` makes `check --cluster` fail, while `run` warns of it and goes on.
     """
 
     title: str
     ok: bool | None
     detail: str = ""
     fix: str = ""
+    blocks: bool = True
 
 
 @dataclass(frozen=True)
 class Reason:
-    """Why pods wait, as a scheduler or driver's own objects say it."""
+    """Why pods wait, as a scheduler or driver's own objects say it.
+
+    `heals`: waiting may end it (a queue, capacity); False for what somebody must mend, which `--start-timeout` bounds.
+    """
 
     subject: str
     reason: str
@@ -156,11 +161,32 @@ class Reason:
 
 @dataclass(frozen=True)
 class Capacity:
-    """What the cluster could give this workload now: counts of whole GPUs."""
+    """What the cluster could give this workload now: counts of whole GPUs, of those that its pods may use.
+
+    `fits` says whether all pods of the Plan can start now; None leaves that to a comparison of the counts.
+    """
 
     free_gpus: int
     total_gpus: int
     detail: str = ""
+    fits: bool | None = None
+
+
+@dataclass(frozen=True)
+class FailurePattern:
+    """A known failure: `match` is a regular expression (Python's), searched in one line at a time.
+
+    `where` is what is searched: the end of the driver's log, what is said of a pod that died (`OOMKilled`), or the run's own
+    end (KubeRay's reason and message, an exit code). `summary` is half a sentence, `hint` what helps. A `vague` one is told
+    only when nothing more specific matches. Bound what repeats (`[^\\n]{0,200}`): a log may hold anything.
+    """
+
+    id: str
+    match: str
+    summary: str
+    hint: str
+    where: Literal["log", "pod", "end"] = "log"
+    vague: bool = False
 
 
 class ClusterReader(Protocol):
@@ -169,7 +195,14 @@ class ClusterReader(Protocol):
     def get(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> Mapping[str, Any] | None: ...
 
     def list(
-        self, api_version: str, kind: str, namespace: str | None = None, *, label_selector: str = ""
+        self,
+        api_version: str,
+        kind: str,
+        namespace: str | None = None,
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        all_namespaces: bool = False,
     ) -> Sequence[Mapping[str, Any]]: ...
 
 
@@ -292,8 +325,8 @@ class Role:
 class Context:
     """All that a provider may read. Frozen: a provider answers with data.
 
-    `base` is each role's rendered manifest before any provider patched it; `rendered` (policies only) all objects as they
-    would be sent.
+    `base` is each role's rendered manifest before any provider patched it; `rendered` (policies, checks and capacity) all objects
+    as they would be sent.
     """
 
     config: Config
@@ -402,7 +435,7 @@ class Provider:
         return ()
 
     def capacity(self, ctx: Context, cluster: ClusterReader) -> Capacity | None:
-        """What the cluster could give now, or None when it cannot tell."""
+        """What the cluster could give `ctx.rendered` now, or None when it cannot tell. Raises `ClusterError` when refused."""
         return None
 
 

@@ -5,13 +5,13 @@ Names carry the cluster and role; for a RayJob the run as well, since two runs o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .api import Check, ClusterReader, Context, Patch, Problem, Role, Target
 from .errors import ClusterError
 from .manifests.names import LABEL_MAX, cut
-from .written import cause, dig, maps, origin, templates
+from .written import cause, maps, origin, templates
 
 
 @dataclass(frozen=True)
@@ -99,35 +99,3 @@ def class_check(cluster: ClusterReader, version: str, name: str, hint: str) -> C
             return Check(title, False, f"resource.k8s.io/{version} is not served", hint)
         raise
     return Check(title, True) if found else Check(title, False, "not found", hint)
-
-
-def other_claims(ctx: Context, known: Collection[str]) -> Iterator[tuple[str, str]]:
-    """(kind, name) of each claim or template that a hand-written spec uses and nobody here makes.
-
-    `known` are the claim names that the Plan's drivers answer for.
-    """
-    seen = set()
-    for role in ctx.roles.values():
-        for template in templates(ctx, role):
-            for _, entry in maps(template.pod.get("resourceClaims")):
-                claim, made_from = entry.get("resourceClaimName"), entry.get("resourceClaimTemplateName")
-                if claim:
-                    seen.add(("ResourceClaim", str(claim)))
-                elif made_from and dig(entry, "name") not in known:
-                    seen.add(("ResourceClaimTemplate", str(made_from)))
-    yield from sorted(seen)
-
-
-def other_claim_checks(ctx: Context, cluster: ClusterReader, known: Collection[str]) -> Iterator[Check]:
-    """Preflight of `other_claims`: each must exist in the namespace, or its pods wait forever."""
-    for kind, name in other_claims(ctx, known):
-        title = f'{kind} "{name}"'
-        try:
-            found = cluster.get(f"resource.k8s.io/{ctx.facts.dra_version or 'v1'}", kind, name, ctx.namespace)
-        except ClusterError as error:
-            if error.status != 403:
-                raise
-            yield Check(title, None, "may not be read with these permissions")
-            continue
-        where, fix = f'not found in namespace "{ctx.namespace}"', "create it, or leave the claim out of the spec"
-        yield Check(title, True) if found else Check(title, False, where, fix)

@@ -18,6 +18,7 @@ from .api import (
     CodeSource,
     Context,
     DraDriver,
+    FailurePattern,
     Policy,
     Problem,
     Profile,
@@ -99,13 +100,19 @@ def nrl_plan_built(plan: Plan) -> Iterable[Problem] | None:
 
 @hookspec
 def nrl_preflight(ctx: Context, cluster: ClusterReader) -> Iterable[Check] | None:
-    """Look at the live cluster; a failed check ends `run` before anything is created. When: after discovery."""
+    """Look at the live cluster; a failed check that blocks ends `run` before anything is created. When: after discovery."""
     raise NotImplementedError
 
 
 @hookspec
 def nrl_event(event: Mapping[str, Any]) -> None:
     """See everything that happens in a run, from created to torn down. An observer that raises costs a warning only."""
+    raise NotImplementedError
+
+
+@hookspec
+def nrl_failure_patterns() -> Iterable[FailurePattern]:
+    """Yield known failures, the most specific first; those of plugins come before the built-in ones. When: a run has failed."""
     raise NotImplementedError
 
 

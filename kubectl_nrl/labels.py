@@ -32,6 +32,9 @@ SUBMISSION = "kubectl-nrl/submission"
 RAY_CLUSTER = "ray.io/cluster"
 RAY_NODE_TYPE = "ray.io/node-type"
 RAY_GROUP = "ray.io/group"
+#: On a RayCluster and its pods: the object it was made for (`FROM_KIND` is `RayJob`, `RayService` or `RayCluster`).
+FROM_NAME = "ray.io/originated-from-cr-name"
+FROM_KIND = "ray.io/originated-from-crd"
 
 
 def labels_of(obj: Mapping[str, Any]) -> Mapping[str, str]:

@@ -17,7 +17,7 @@ from .parser import did_you_mean
 from .plugin_scan import Candidate, blocked, external
 
 if TYPE_CHECKING:
-    from .api import Provider
+    from .api import FailurePattern, Provider
     from .hook_calls import Hooks
 
 #: The built-in plugins, by name; each is one file.
@@ -27,7 +27,7 @@ BUILTINS: Mapping[str, str] = {
         "profiles_builtin", "scheduler_default", "scheduler_kai", "scheduler_kueue", "dra_computedomain", "dra_roce",
         "section_placement", "section_networking", "section_workspace", "section_hf_cache", "section_checkpoints",
         "section_resources", "section_secrets", "code_image", "code_lustre", "code_upload", "submitter_rayjob",
-        "submitter_local", "submitter_portforward", "policy_nemorl", "planned_names",
+        "submitter_local", "submitter_portforward", "policy_nemorl", "planned_names", "failures_builtin",
     )
 }  # fmt: skip
 
@@ -193,6 +193,17 @@ class Manager:
             found.append(item)
         return found
 
+    def failure_patterns(self) -> list[FailurePattern]:
+        """Known failures: those of plugins, then the built-in ones. Rubbish is a warning that names the plugin, and left out:
+        what a run died of is told when something has gone wrong already."""
+        found: list[FailurePattern] = []
+        for owner in sorted(self._loaded, key=lambda candidate: candidate.origin == "builtin"):
+            try:
+                found += [_pattern(owner, item) for _, item in self.hook.items("nrl_failure_patterns", {}, only=owner)]
+            except NrlError as error:
+                self._warn(error.message)
+        return found
+
     def observe(self, event: Mapping[str, Any]) -> None:
         """Tell every `nrl_event`. One that raises is told once, as a warning, and costs the run nothing."""
         for owner, error in self.hook.observe("nrl_event", {"event": event}):
@@ -257,6 +268,23 @@ class Manager:
             self._warn(line)
         else:
             self._loaded.append(candidate)
+
+
+def _pattern(owner: Candidate, item: object) -> FailurePattern:
+    """What a plugin yielded as a known failure. Raises `PluginError` for what is none, or could not be searched for."""
+    import re
+
+    from .api import FailurePattern
+
+    if not isinstance(item, FailurePattern):
+        raise PluginError(f'plugin "{owner.label}": nrl_failure_patterns yielded {_show(item)}, not a FailurePattern')
+    try:
+        re.compile(item.match)
+    except (re.error, TypeError) as error:
+        raise PluginError(
+            f'plugin "{owner.label}": failure pattern "{item.id}": match is no regular expression: {error}'
+        ) from error
+    return item
 
 
 def _order(candidate: Candidate) -> tuple[int, str, str]:

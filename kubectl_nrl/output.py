@@ -11,9 +11,12 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from .errors import ConfigError, NrlError, Problem
+
+if TYPE_CHECKING:
+    from .live import Live, Panel
 
 #: Names whose values are credentials (design: *_TOKEN, *_API_KEY, *_SECRET, *_PASSWORD and their kin).
 CREDENTIAL_NAME = re.compile(
@@ -74,38 +77,6 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     return _ASSIGNMENT.sub(hide, text)
 
 
-class Panel:
-    """A line that moves, on a terminal, while something is waited for: a spinner, what is being done, since when.
-
-    `live` is False where there is no terminal to draw on (or -q, or another format than text): then nothing is drawn.
-    """
-
-    def __init__(self, live: bool, color: bool) -> None:
-        self.live = live
-        self._color = color
-        self._drawn: Any = None
-
-    def show(self, text: str, seconds: float) -> None:
-        """Draw, or draw anew."""
-        if not self.live:
-            return
-        words = f"{text}  {int(seconds)}s"
-        if self._drawn is None:
-            from rich.console import Console
-
-            console = Console(file=sys.stderr, no_color=not self._color, highlight=False)
-            self._drawn = console.status(words, spinner="dots" if self._color else "line")
-            self._drawn.start()
-        else:
-            self._drawn.update(words)
-
-    def close(self) -> None:
-        """Take the line away; what follows begins where it stood."""
-        drawn, self._drawn = self._drawn, None
-        if drawn is not None:
-            drawn.stop()
-
-
 class Output:
     """Where a command's words go. `format` is text, json or yaml; `wrote` says whether stdout has got anything."""
 
@@ -125,6 +96,7 @@ class Output:
         self._env = os.environ if env is None else env
         self._color = color
         self._secrets = secrets_of(self._env)
+        self._panel: Panel | None = None
 
     def configure(self, *, verbose: bool, quiet: bool, color: bool | None) -> None:
         """Take what the flags say, once they are parsed."""
@@ -137,11 +109,13 @@ class Output:
     def line(self, text: str) -> None:
         """A line (or several) of data."""
         self.wrote = True
-        _write(sys.stdout, redact(text, self._secrets).rstrip("\n") + "\n")
+        with self._aside():
+            _write(sys.stdout, redact(text, self._secrets).rstrip("\n") + "\n")
 
     def bytes(self, data: Raw) -> None:
-        """Bytes of a job's log, as they are but for secrets of this environment."""
+        """Bytes of a job's log, as they are but for secrets of this environment. They end a panel: they may end within a line."""
         self.wrote = True
+        self._end_panel()
         _write_bytes(sys.stdout, data, self._secrets)
 
     def log(self, data: Raw) -> None:
@@ -149,6 +123,7 @@ class Output:
         if self.format == "text":
             self.bytes(data)
         else:
+            self._end_panel()
             _write_bytes(sys.stderr, data, self._secrets)
 
     def note(self, text: str) -> None:
@@ -166,6 +141,7 @@ class Output:
         if self.quiet or not total or not sys.stderr.isatty():
             yield lambda done: None
             return
+        self._end_panel()
         from rich.console import Console
         from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
@@ -182,9 +158,36 @@ class Output:
             yield lambda done: progress.update(task, completed=done)
 
     def panel(self) -> Panel:
-        """A moving line for what is waited for."""
+        """Lines that move while something is waited for: at the foot of the terminal, below whatever else is said."""
+        from .live import Panel
+
+        self._end_panel()
         live = sys.stderr.isatty() and not self.quiet and self._env.get("TERM") != "dumb"
-        return Panel(live, self.color(sys.stderr))
+        self._panel = Panel(self._live() if live else None, self.color(sys.stderr))
+        return self._panel
+
+    def _live(self) -> Live:
+        from .live import Live
+
+        encoding = getattr(sys.stderr, "encoding", None) or "ascii"
+
+        def style(text: str, colour: str) -> str:
+            # What the terminal cannot show takes one column, as it was counted.
+            text = redact(text, self._secrets).encode(encoding, "replace").decode(encoding)
+            return self.style(text, colour) if colour else text
+
+        return Live(lambda text: _write(sys.stderr, text), _size, style)
+
+    def _end_panel(self) -> None:
+        if self._panel is not None:
+            self._panel.give_way()
+
+    def _aside(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext() if self._panel is None else self._panel.aside()
+
+    def columns(self) -> int | None:
+        """The width of the terminal that results are read on; None where there is none."""
+        return _size(sys.stdout)[0] if sys.stdout.isatty() else None
 
     def plain(self, text: str) -> None:
         """A block for people, on stderr, whatever -q says."""
@@ -234,6 +237,11 @@ class Output:
         """The text in colour, where stderr is a terminal that wants it."""
         return f"\033[{_COLOURS[colour]}m{text}\033[0m" if self.color(sys.stderr) else text
 
+    def tag(self, text: str, number: int) -> str:
+        """The text in one of a few colours, by number, where stdout is a terminal that wants it: to tell sources apart."""
+        colours = ("36", "33", "32", "35", "34", "31")
+        return f"\033[{colours[number % len(colours)]}m{text}\033[0m" if self.color(sys.stdout) else text
+
     def color(self, stream: TextIO) -> bool:
         if self._color is not None:
             return self._color
@@ -247,7 +255,8 @@ class Output:
     def _tell(self, text: str) -> None:
         # What was printed on stdout must not overtake what is said about it.
         sys.stdout.flush()
-        _write(sys.stderr, redact(text, self._secrets) + "\n")
+        with self._aside():
+            _write(sys.stderr, redact(text, self._secrets) + "\n")
 
 
 def render(result: Result, format: str) -> str:
@@ -287,6 +296,15 @@ def _dump(data: Any, format: str) -> str:
     import yaml
 
     return str(yaml.safe_dump(data, sort_keys=False, allow_unicode=True))
+
+
+def _size(stream: TextIO | None = None) -> tuple[int, int]:
+    """Columns and rows of the terminal behind a stream (stderr), asked for anew: people resize windows."""
+    try:
+        size = os.get_terminal_size((stream or sys.stderr).fileno())
+    except (OSError, ValueError):
+        return 80, 24
+    return size.columns or 80, size.lines or 24
 
 
 def _write(stream: TextIO, text: str) -> None:

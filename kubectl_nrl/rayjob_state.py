@@ -112,10 +112,10 @@ def duration(status: Mapping[str, Any], now: datetime | None = None) -> float | 
 
 
 def span(seconds: float | None) -> str:
-    """A duration as kubectl writes ages: `42s`, `3m07s`, `2h05m`, `3d4h`."""
+    """A duration as kubectl writes ages: `42s`, `3m07s`, `2h05m`, `3d4h`; `0s` where this machine's clock is behind."""
     if seconds is None:
         return "-"
-    whole = int(seconds)
+    whole = max(0, int(seconds))
     if whole < 60:
         return f"{whole}s"
     if whole < 3600:

@@ -6,6 +6,9 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+#: The record in the directory of a run or cluster of this machine, and where its long-lived clusters have theirs.
+LOCAL_RECORD, CLUSTERS = "local.json", "clusters"
+
 
 def state_home(env: Mapping[str, str]) -> Path:
     """`$XDG_STATE_HOME`, else `~/.local/state` (a relative value is ignored, as the XDG specification says)."""
@@ -19,3 +22,9 @@ def directory(run_id: str, env: Mapping[str, str]) -> Path:
     if not run_id or run_id.startswith(".") or "/" in run_id or "\0" in run_id:
         raise ValueError(f"not a run id: {run_id!r}")
     return state_home(env) / run_id
+
+
+def any_local(env: Mapping[str, str]) -> bool:
+    """Whether this machine has runs or clusters of its own, told without loading what reads them."""
+    home = state_home(env)
+    return any(home.glob(f"*/{LOCAL_RECORD}")) or any((home.parent / CLUSTERS).glob(f"*/{LOCAL_RECORD}"))

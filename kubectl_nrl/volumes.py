@@ -1,4 +1,4 @@
-"""What the providers that mount storage share: a volume with its mount as patches, and the claim's preflight.
+"""What the providers that mount storage share: a volume with its mount as patches.
 
 A claim is one volume of a pod, however often it is mounted: a pod with two volumes of one claim stays in
 ContainerCreating for good (kubernetes/kubernetes issues 127004, 132921). So volumes are named after their claim, and a
@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from .api import Check, ClusterReader, Context, Patch, Target
-from .errors import ClusterError
+from .api import Context, Patch, Target
 from .manifests.names import LABEL_MAX, cut, dns_label
 from .written import Template, maps, templates
 
@@ -74,24 +73,3 @@ def _written_volume(template: Template, claim: str) -> str | None:
         if isinstance(source, Mapping) and source.get("claimName") == claim and isinstance(volume.get("name"), str):
             return str(volume["name"])
     return None
-
-
-def claim_check(ctx: Context, cluster: ClusterReader, section: str) -> Check:
-    """Whether the section's claim exists and can be mounted."""
-    name = str(ctx.get(f"{section}.pvcName"))
-    title = f'PersistentVolumeClaim "{name}" ({section})'
-    try:
-        claim = cluster.get("v1", "PersistentVolumeClaim", name, ctx.namespace)
-    except ClusterError as error:
-        if error.status != 403:
-            raise
-        return Check(title, None, "may not be read with these permissions")
-    if claim is None:
-        fix = f"kubectl get pvc -n {ctx.namespace}, then set {section}.pvcName"
-        return Check(title, False, f'not found in namespace "{ctx.namespace}"', fix)
-    if claim.get("metadata", {}).get("deletionTimestamp"):
-        return Check(title, False, "is being deleted", f"choose another claim for {section}.pvcName")
-    phase = claim.get("status", {}).get("phase", "")
-    if phase == "Lost":
-        return Check(title, False, "has lost its volume", f"kubectl describe pvc {name} -n {ctx.namespace}")
-    return Check(title, True, f"{phase}".lower())

@@ -14,7 +14,7 @@ from kubectl_nrl import hookimpl
 from kubectl_nrl.api import Check, ClusterReader, Context, DraDriver, Patch, Problem, Reason, Ref, Resource
 from kubectl_nrl.claims import asking_roles, class_check, nobody_asks, not_served, object_name, wiring
 from kubectl_nrl.errors import ClusterError
-from kubectl_nrl.written import dig, origin
+from kubectl_nrl.written import dig, maps, origin
 
 PREFIX = "compute-domain"
 CHANNEL_CLASS = "compute-domain-default-channel.nvidia.com"
@@ -73,18 +73,29 @@ class ComputeDomain(DraDriver):
             yield Check("ComputeDomain", True, f"{api} is served")
 
     def reasons(self, run: Mapping[str, Any], cluster: ClusterReader) -> Iterable[Reason]:
-        """A domain that is being deleted hands out no channel. Its own NotReady says nothing while numNodes is 0."""
+        """A domain that is being deleted hands out no channel, and a node gets none before its IMEX daemon is ready.
+
+        The domain's own NotReady says nothing while numNodes is 0.
+        """
         meta = run.get("metadata") or {}
         try:
             domains = cluster.list("resource.nvidia.com/v1beta1", KIND, meta.get("namespace"))
         except ClusterError:
             return
         for domain in domains:
-            owned = meta.get("uid") in [owner.get("uid") for owner in dig(domain, "metadata", "ownerReferences") or ()]
-            if owned and dig(domain, "metadata", "deletionTimestamp"):
+            if meta.get("uid") not in [owner.get("uid") for owner in dig(domain, "metadata", "ownerReferences") or ()]:
+                continue
+            subject = f"{KIND} {dig(domain, 'metadata', 'name')}"
+            if dig(domain, "metadata", "deletionTimestamp"):
                 finalizers = ", ".join(dig(domain, "metadata", "finalizers") or ()) or "none"
-                name = dig(domain, "metadata", "name")
-                yield Reason(f"{KIND} {name}", "Terminating", f"is being deleted (finalizers: {finalizers})")
+                yield Reason(subject, "Terminating", f"is being deleted (finalizers: {finalizers})")
+                continue
+            nodes = [node for _, node in maps(dig(domain, "status", "nodes"))]
+            waiting = sorted(str(node.get("name")) for node in nodes if node.get("status") == "NotReady")
+            if waiting:
+                few = ", ".join(waiting[:3]) + (", ..." if len(waiting) > 3 else "")
+                words = f"the IMEX daemon is not ready on {len(waiting)} of {len(nodes)} nodes: {few}"
+                yield Reason(subject, "NotReady", words)
 
     def drift_ignores(self) -> Iterable[str]:
         """Newer CRDs fill it in."""

@@ -1,52 +1,20 @@
-"""KAI's objects on a live cluster: whether a queue or topology can be used, and what a PodGroup says of waiting pods.
+"""KAI's objects on a live cluster: whether a queue or topology can be used.
 
 Queues and topologies are cluster-scoped, so that reading them is often forbidden: that is never a failure. Fields:
-KAI's pkg/apis/scheduling/{v2/queue_types,v2alpha2/podgroup_types}.go, pkg/apis/kai/v1alpha1/topology_types.go.
+KAI's pkg/apis/scheduling/v2/queue_types.go, pkg/apis/kai/v1alpha1/topology_types.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from kubectl_nrl.api import Check, ClusterReader, Reason
+from kubectl_nrl.api import Check, ClusterReader
 from kubectl_nrl.errors import ClusterError
 from kubectl_nrl.written import dig, maps
 
 QUEUES = ("scheduling.run.ai/v2", "Queue")
-POD_GROUPS = ("scheduling.run.ai/v2alpha2", "PodGroup")
 TOPOLOGIES = ("kai.scheduler/v1alpha1", "Topology")
-
-#: Reasons in a PodGroup's conditions that time does not cure.
-_LASTING = frozenset({"QueueDoesNotExist", "NonPreemptibleOverQuota"})
-
-
-def pod_group_reasons(run: Mapping[str, Any], cluster: ClusterReader) -> Iterator[Reason]:
-    """What the PodGroup that KAI made of the run (its RayJob or RayCluster) says; nothing where it cannot be read."""
-    meta = run.get("metadata") or {}
-    try:
-        groups = cluster.list(*POD_GROUPS, meta.get("namespace"))
-    except ClusterError:
-        return
-    for group in groups:
-        owners = [owner.get("uid") for _, owner in maps(dig(group, "metadata", "ownerReferences"))]
-        if meta.get("uid") in owners:
-            yield from _conditions(group)
-
-
-def _conditions(group: Mapping[str, Any]) -> Iterator[Reason]:
-    seen = set()
-    for _, condition in maps(dig(group, "status", "schedulingConditions")):
-        if condition.get("status") == "False":
-            continue
-        found = list(maps(condition.get("reasons"))) or [(0, condition)]
-        for _, entry in found:
-            reason, message = str(entry.get("reason", "")), str(entry.get("message", ""))
-            if (reason, message) in seen or not message:
-                continue
-            seen.add((reason, message))
-            lasting = reason in _LASTING or message.startswith("Requested topology")
-            yield Reason(f"PodGroup {dig(group, 'metadata', 'name')}", reason, message, heals=not lasting)
 
 
 def check_queue(cluster: ClusterReader, name: str, *, needs_gpus: bool) -> Check:
@@ -123,3 +91,18 @@ def check_topology(cluster: ClusterReader, name: str, labels: tuple[str | None, 
         if label and label not in levels:
             return Check(title, False, f'has no level "{label}"; its levels: {", ".join(levels)}', fix)
     return Check(title, True)
+
+
+def check_priority(cluster: ClusterReader, name: str) -> Check:
+    """Whether the priority class exists: KAI takes a name that it does not know for the default, without a word."""
+    title = f'KAI priority class "{name}"'
+    try:
+        found = cluster.get("scheduling.k8s.io/v1", "PriorityClass", name)
+    except ClusterError as error:
+        if error.status != 403:
+            raise
+        return Check(title, None, "priority classes may not be read with these permissions")
+    if found:
+        return Check(title, True)
+    fix = "kubectl get priorityclasses   # then set scheduler.priority"
+    return Check(title, False, "not found, so KAI would use its default (train)", fix, blocks=False)

@@ -5,11 +5,15 @@ It renders nothing, so a hand-written `schedulerName` of a scheduler that this p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from kubectl_nrl import hookimpl
-from kubectl_nrl.api import Context, Problem, Scheduler
+from kubectl_nrl.api import Capacity, ClusterReader, Context, Problem, Reason, Scheduler
+from kubectl_nrl.node_room import capacity_of_nodes
 from kubectl_nrl.written import origin
+
+from .node_fit import too_large
 
 
 class DefaultScheduler(Scheduler):
@@ -25,6 +29,13 @@ class DefaultScheduler(Scheduler):
                 hint="scheduler: {kind: kai, queue: NAME} or {kind: kueue, queue: NAME}",
                 severity="warning",
             )
+
+    def reasons(self, run: Mapping[str, Any], cluster: ClusterReader) -> Iterable[Reason]:
+        """Pods that no node could hold even when it is empty; nothing where nodes may not be read."""
+        return too_large(run, cluster)
+
+    def capacity(self, ctx: Context, cluster: ClusterReader) -> Capacity:
+        return capacity_of_nodes(ctx, cluster)
 
 
 @hookimpl

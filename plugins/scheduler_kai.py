@@ -13,6 +13,7 @@ from typing import Any
 
 from kubectl_nrl import hookimpl
 from kubectl_nrl.api import (
+    Capacity,
     Check,
     ClusterFacts,
     ClusterReader,
@@ -28,7 +29,9 @@ from kubectl_nrl.api import (
 )
 from kubectl_nrl.written import autoscaled, cause, deployments, dig, maps, origin, role_labels
 
-from .kai_objects import check_queue, check_topology, pod_group_reasons
+from .kai_capacity import capacity
+from .kai_objects import check_priority, check_queue, check_topology
+from .kai_pod_group import pod_group_reasons
 
 SCHEDULER = "kai-scheduler"
 QUEUE = "kai.scheduler/queue"
@@ -267,14 +270,20 @@ class KaiScheduler(Scheduler):
         needs_gpus = any(group.gpus and group.replicas for role in ctx.roles.values() for group in role.groups)
         for queue in sorted(wanted):
             yield check_queue(cluster, queue, needs_gpus=needs_gpus)
+        if priority := ctx.get("scheduler.priority"):
+            yield check_priority(cluster, str(priority))
         placement = Placement.of(ctx)
         groups = (group for role in ctx.roles.values() for group in role.groups)
         if placement.topology and any(placement.annotations(group, ctx) for group in groups):
             yield check_topology(cluster, placement.topology, (placement.required, placement.preferred))
 
     def reasons(self, run: Mapping[str, Any], cluster: ClusterReader) -> Iterable[Reason]:
-        """What the PodGroup that KAI made of the run says; nothing where it cannot be read."""
+        """What the PodGroup that KAI made of the run says, and the gang's progress; nothing where it cannot be read."""
         return pod_group_reasons(run, cluster)
+
+    def capacity(self, ctx: Context, cluster: ClusterReader) -> Capacity:
+        queues = sorted({queue for role in ctx.roles.values() if (queue := _queue(ctx, role))})
+        return capacity(ctx, cluster, queues, Placement.of(ctx).required or "")
 
 
 @hookimpl

@@ -11,6 +11,7 @@ from typing import Any
 
 from kubectl_nrl import hookimpl
 from kubectl_nrl.api import (
+    Capacity,
     Check,
     ClusterFacts,
     ClusterReader,
@@ -24,10 +25,12 @@ from kubectl_nrl.api import (
     Target,
     Traits,
 )
-from kubectl_nrl.errors import ClusterError
-from kubectl_nrl.written import autoscaled, cause, dig, maps, origin
+from kubectl_nrl.written import autoscaled, cause, dig, origin
 
-QUEUE = "kueue.x-k8s.io/queue-name"
+from .kueue_queue import capacity, check_priority, check_queue
+from .kueue_requests import claimed_classes, requested
+from .kueue_workload import QUEUE, VERSIONS, workload_reasons
+
 PRIORITY = "kueue.x-k8s.io/priority-class"
 REQUIRED = "kueue.x-k8s.io/podset-required-topology"
 PREFERRED = "kueue.x-k8s.io/podset-preferred-topology"
@@ -53,7 +56,7 @@ def _never(facts: ClusterFacts) -> bool:
 def _served(facts: ClusterFacts) -> str:
     """The newest API version: v1beta2 is served from 0.15; where the version is not known, v1beta1, which all serve."""
     newer = facts.kueue_version is not None and facts.kueue_version >= (0, 15)
-    return "kueue.x-k8s.io/v1beta2" if newer else "kueue.x-k8s.io/v1beta1"
+    return VERSIONS[0] if newer else VERSIONS[1]
 
 
 class KueueScheduler(Scheduler):
@@ -139,22 +142,28 @@ class KueueScheduler(Scheduler):
             )
 
     def checks(self, ctx: Context, cluster: ClusterReader) -> Iterable[Check]:
-        queue = ctx.get("scheduler.queue")
+        queue, priority = ctx.get("scheduler.queue"), ctx.get("scheduler.priority")
+        served = _served(ctx.facts)
         if queue:
-            yield _check_queue(cluster, str(queue), ctx.namespace, _served(ctx.facts))
+            yield from check_queue(cluster, str(queue), ctx.namespace, served, requested(ctx.rendered))
+        if priority:
+            yield check_priority(cluster, str(priority), served)
+        classes = sorted(claimed_classes(ctx.rendered))
+        if queue and classes:
+            detail = (
+                "counted only if Kueue's configuration maps them, which cannot be seen from here; else never admitted"
+            )
+            yield Check(f"Kueue and DeviceClass {', '.join(classes)}", None, detail,
+                        "ask Kueue's admin for resources.deviceClassMappings")  # fmt: skip
 
     def reasons(self, run: Mapping[str, Any], cluster: ClusterReader) -> Iterable[Reason]:
         """What the Workload that Kueue made of the run says; nothing where it cannot be read."""
-        meta = run.get("metadata") or {}
-        try:
-            # Every version serves v1beta1.
-            workloads = cluster.list("kueue.x-k8s.io/v1beta1", "Workload", meta.get("namespace"))
-        except ClusterError:
-            return
-        for workload in workloads:
-            owners = [owner.get("uid") for _, owner in maps(dig(workload, "metadata", "ownerReferences"))]
-            if meta.get("uid") in owners:
-                yield from _workload_reasons(workload)
+        return workload_reasons(run, cluster)
+
+    def capacity(self, ctx: Context, cluster: ClusterReader) -> Capacity | None:
+        queue = ctx.get("scheduler.queue")
+        resource = str(ctx.profile.get("gpus.resource", "nvidia.com/gpu"))
+        return capacity(cluster, str(queue), ctx.namespace, _served(ctx.facts), resource) if queue else None
 
     def drift_ignores(self) -> Iterable[str]:
         """What Kueue's webhook and its admission write into RayClusters and RayJobs."""
@@ -162,38 +171,6 @@ class KueueScheduler(Scheduler):
         for cluster in ("spec", "spec.rayClusterSpec"):
             for template in ("headGroupSpec.template", "workerGroupSpecs.*.template"):
                 yield from (f"{cluster}.{template}.{field}" for field in _MERGED)
-
-
-def _workload_reasons(workload: Mapping[str, Any]) -> Iterator[Reason]:
-    subject = f"Workload {dig(workload, 'metadata', 'name')}"
-    for _, condition in maps(dig(workload, "status", "conditions")):
-        kind, status = condition.get("type"), condition.get("status")
-        if (kind, status) in (("QuotaReserved", "False"), ("Evicted", "True")):
-            reason, message = str(condition.get("reason", "")), str(condition.get("message", ""))
-            lasting = reason == "Inadmissible" and ("doesn't exist" in message or "is not mapped" in message)
-            yield Reason(subject, reason, message, heals=not lasting)
-
-
-def _check_queue(cluster: ClusterReader, name: str, namespace: str, api: str) -> Check:
-    """Whether the LocalQueue exists in the namespace and is active (its ClusterQueue exists and can admit)."""
-    title = f'Kueue LocalQueue "{name}"'
-    try:
-        found = cluster.get(api, "LocalQueue", name, namespace)
-    except ClusterError as error:
-        if error.status == 403:
-            return Check(title, None, "may not be read with these permissions")
-        if error.reason == "NotServed":
-            return Check(title, False, f"this cluster has no Kueue ({api} is not served)",
-                         "leave `scheduler` out, or install Kueue")  # fmt: skip
-        raise
-    if found is None:
-        fix = f"kubectl get localqueues -n {namespace}, then set scheduler.queue"
-        return Check(title, False, f'not found in namespace "{namespace}"', fix)
-    for _, condition in maps(dig(found, "status", "conditions")):
-        if condition.get("type") == "Active" and condition.get("status") == "False":
-            return Check(title, False, f"is not active: {condition.get('message') or condition.get('reason')}",
-                         f"kubectl describe localqueue {name} -n {namespace}")  # fmt: skip
-    return Check(title, True)
 
 
 @hookimpl

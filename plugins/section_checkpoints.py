@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from kubectl_nrl import hookimpl
-from kubectl_nrl.api import Check, ClusterReader, Context, Patch, Section
-from kubectl_nrl.volumes import CLAIM_KINDS, claim_check, mount_claim
+from kubectl_nrl.api import Context, Patch, Section
+from kubectl_nrl.volumes import CLAIM_KINDS, mount_claim
 
 
 class Checkpoints(Section):
@@ -29,10 +29,6 @@ class Checkpoints(Section):
         if ctx.get("checkpoints.kind") in CLAIM_KINDS and claim:
             where = str(ctx.get("checkpoints.mountPath", "/mnt/nemo-rl/checkpoints"))
             yield from mount_claim(ctx, str(claim), where, "checkpoints.pvcName")
-
-    def checks(self, ctx: Context, cluster: ClusterReader) -> Iterable[Check]:
-        if ctx.get("checkpoints.kind") in CLAIM_KINDS and ctx.get("checkpoints.pvcName"):
-            yield claim_check(ctx, cluster, "checkpoints")
 
 
 @hookimpl

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from kubectl_nrl import hookimpl
-from kubectl_nrl.api import Check, ClusterReader, Context, Patch, Section, Target
-from kubectl_nrl.volumes import CLAIM_KINDS, claim_check, mount, mount_claim
+from kubectl_nrl.api import Context, Patch, Section, Target
+from kubectl_nrl.volumes import CLAIM_KINDS, mount, mount_claim
 
 
 class HfCache(Section):
@@ -34,10 +34,6 @@ class HfCache(Section):
             return
         env = {"container": {"ray": {"env": [{"name": "HF_HOME", "value": where}]}}}
         yield Patch(Target.pods(), env, path="hf_cache.mountPath")
-
-    def checks(self, ctx: Context, cluster: ClusterReader) -> Iterable[Check]:
-        if ctx.get("hf_cache.kind") in CLAIM_KINDS and ctx.get("hf_cache.pvcName"):
-            yield claim_check(ctx, cluster, "hf_cache")
 
 
 @hookimpl

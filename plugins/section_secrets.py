@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from kubectl_nrl import hookimpl
-from kubectl_nrl.api import Check, ClusterReader, Context, Patch, Section, Target
-from kubectl_nrl.errors import ClusterError
+from kubectl_nrl.api import Context, Patch, Section, Target
 
 
 def _names(ctx: Context) -> list[str]:
@@ -41,20 +40,6 @@ class Secrets(Section):
         for role in ctx.roles.values():
             if not role.written:
                 yield Patch(Target.pods(role.name), _reference(own), path="profile")
-
-    def checks(self, ctx: Context, cluster: ClusterReader) -> Iterable[Check]:
-        """Pods whose Secret is absent wait in CreateContainerConfigError for good."""
-        for name in _names(ctx):
-            title = f'Secret "{name}"'
-            try:
-                found = cluster.get("v1", "Secret", name, ctx.namespace)
-            except ClusterError as error:
-                if error.status != 403:
-                    raise
-                yield Check(title, None, "may not be read with these permissions")
-                continue
-            fix = f"kubectl create secret generic {name} -n {ctx.namespace} --from-env-file=FILE"
-            yield Check(title, True) if found else Check(title, False, f'not found in namespace "{ctx.namespace}"', fix)
 
 
 def _reference(secret: dict[str, Any]) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from kubectl_nrl import hookimpl
-from kubectl_nrl.api import Check, ClusterReader, Context, Patch, Section
-from kubectl_nrl.volumes import CLAIM_KINDS, claim_check, mount, mount_claim
+from kubectl_nrl.api import Context, Patch, Section
+from kubectl_nrl.volumes import CLAIM_KINDS, mount, mount_claim
 
 
 def _kind(ctx: Context) -> str:
@@ -40,10 +40,6 @@ class Workspace(Section):
             # Directory, not DirectoryOrCreate: one made by the kubelet would be empty, and each node's own.
             source = {"hostPath": {"path": str(directory), "type": "Directory"}}
             yield mount("workspace", source, where, "workspace.hostPath")
-
-    def checks(self, ctx: Context, cluster: ClusterReader) -> Iterable[Check]:
-        if _kind(ctx) in CLAIM_KINDS and ctx.get("workspace.pvcName"):
-            yield claim_check(ctx, cluster, "workspace")
 
 
 @hookimpl

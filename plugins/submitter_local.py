@@ -5,11 +5,12 @@ The connection's jobs answer from the run's directory, in the words of Ray's Job
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 from kubectl_nrl import hookimpl
 from kubectl_nrl.api import Connection, RunInfo, State, Submission, Submitter
+
+from .log_bytes import log_bytes
 
 #: Seconds between looks at a log that has nothing new.
 PAUSE = 0.2
@@ -32,16 +33,12 @@ class LocalSubmitter(Submitter):
 
     def logs(self, run: RunInfo, connection: Connection, *, follow: bool, offset: int) -> Iterator[bytes]:
         """The driver's log from that byte on; what is written last is read after the state is final."""
-        while True:
-            final = self.state(run, connection).final if follow else True
-            chunk = connection.jobs.log_chunk(run.id, offset)
-            if chunk:
-                offset += len(chunk)
-                yield chunk
-            elif final:
-                return
-            else:
-                time.sleep(PAUSE)
+        return log_bytes(
+            lambda at: connection.jobs.log_chunk(run.id, at),
+            lambda: not follow or self.state(run, connection).final,
+            offset,
+            pause=PAUSE,
+        )
 
     def stop(self, run: RunInfo, connection: Connection, *, force: bool = False) -> None:
         """Ask for the end; the supervisor kills a driver that does not obey."""

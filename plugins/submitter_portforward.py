@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 from kubectl_nrl import hookimpl
 from kubectl_nrl.api import Connection, RunInfo, State, Submission, Submitter
-from kubectl_nrl.errors import ClusterError
+
+from .log_bytes import log_bytes
 
 #: Seconds between looks at a log that has nothing new.
 PAUSE = 0.5
@@ -39,26 +40,20 @@ class PortForwardSubmitter(Submitter):
 
     def logs(self, run: RunInfo, connection: Connection, *, follow: bool, offset: int) -> Iterator[bytes]:
         """The driver's log from that byte on; what is written last is read after the state is final."""
-        from kubectl_nrl.ray_jobs import follow_log
+
+        def read(at: int) -> bytes:
+            chunk: bytes = connection.jobs.log_chunk(run.id, at)
+            return chunk
 
         def over() -> bool:
-            return not follow or self._over(run, connection)
+            state = self.state(run, connection) if follow else None
+            return state is None or state.final or state.status == "UNKNOWN"  # what Ray has forgotten has ended
 
-        return follow_log(lambda at: connection.jobs.log_chunk(run.id, at), over, offset, pause=PAUSE)
+        return log_bytes(read, over, offset, pause=PAUSE)
 
     def stop(self, run: RunInfo, connection: Connection, *, force: bool = False) -> None:
         """Ask Ray to stop it: SIGTERM, and SIGKILL to what is left after Ray's own grace of some seconds."""
         connection.jobs.stop(run.id)
-
-    def _over(self, run: RunInfo, connection: Connection) -> bool:
-        """A lost connection is no end; a job that Ray has forgotten is."""
-        try:
-            state = self.state(run, connection)
-        except ClusterError as error:
-            if error.status in (401, 403):
-                raise
-            return False
-        return state.final or state.status == "UNKNOWN"
 
 
 @hookimpl

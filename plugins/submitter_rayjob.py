@@ -16,6 +16,8 @@ from kubectl_nrl.labels import RUN
 from kubectl_nrl.rayjob_state import outcome, status_of
 from kubectl_nrl.written import origin
 
+from .log_bytes import log_bytes
+
 API, KIND = "ray.io/v1", "RayJob"
 #: Seconds between looks at a log that has nothing new.
 PAUSE = 0.5
@@ -67,16 +69,12 @@ class RayJobSubmitter(Submitter):
     def logs(self, run: RunInfo, connection: Connection, *, follow: bool, offset: int) -> Iterator[bytes]:
         """The driver's log from that byte on. While it is followed, a lost connection is no end: only a final state is,
         and then what was written last is still read."""
-        from kubectl_nrl.ray_jobs import follow_log
 
         def read(at: int) -> bytes:
             chunk: bytes = connection.jobs.log_chunk(_submission_id(run, _rayjob(run, connection) or {}), at)
             return chunk
 
-        def over() -> bool:
-            return not follow or self.state(run, connection).final
-
-        return follow_log(read, over, offset, pause=PAUSE)
+        return log_bytes(read, lambda: not follow or self.state(run, connection).final, offset, pause=PAUSE)
 
     def stop(self, run: RunInfo, connection: Connection, *, force: bool = False) -> None:
         """Stop the job in Ray; delete the RayJob where Ray has no job yet, or when told to with `force`.

@@ -7,12 +7,13 @@ step fails: exactly what this call made.
 from __future__ import annotations
 
 from .bring_up import BringUp, belongs_to_another
+from .children import take_children, wait_for_claims
 from .create import Created, up
 from .dry_run import DryRun, Refusal, dry_run, pod_templates
 from .existing import make_way, name_holder
-from .permissions import permission_checks
 from .release import Released, delete_run, release
 from .take_down import Doomed, TakenDown, take_down, words_of
+from .teardown import Holder, holders
 from .together import Stopped, together
 from .units import Standing, Unit, look, units_of
 
@@ -21,6 +22,7 @@ __all__ = [
     "Created",
     "Doomed",
     "DryRun",
+    "Holder",
     "Refusal",
     "Released",
     "Standing",
@@ -30,15 +32,17 @@ __all__ = [
     "belongs_to_another",
     "delete_run",
     "dry_run",
+    "holders",
     "look",
     "make_way",
     "name_holder",
-    "permission_checks",
     "pod_templates",
     "release",
+    "take_children",
     "take_down",
     "together",
     "units_of",
     "up",
+    "wait_for_claims",
     "words_of",
 ]

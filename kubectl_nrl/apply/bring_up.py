@@ -50,8 +50,12 @@ class BringUp:
         try:
             return together(steps)
         except BaseException:
-            roll_back(self._cluster, self.made, self._say, self._warn)
+            self.take_back()
             raise
+
+    def take_back(self) -> None:
+        """Delete all that this call made, last first."""
+        roll_back(self._cluster, self.made, self._say, self._warn)
 
     def _step(self, standing: Standing) -> Any:
         return lambda stop: self._unit(standing, stop)

@@ -140,17 +140,33 @@ def owner_reference(workload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _own_children(cluster: Any, created: Created, warn: Say) -> None:
-    """Tell the children whose they are, so that garbage collection removes them with the run."""
+    """Tell the children whose they are, so that garbage collection removes them with the run.
+
+    A Ctrl-C meanwhile is acted on when all of them know; a second one at once.
+    """
     assert created.workload is not None
     body = {"metadata": {"ownerReferences": [owner_reference(created.workload)]}}
+    interrupt: KeyboardInterrupt | None = None
     for made in created.objects:
-        meta = made["metadata"]
-        if made is created.workload or meta.get("ownerReferences"):
+        if made is created.workload or made["metadata"].get("ownerReferences"):
             continue
         try:
-            cluster.patch(made["apiVersion"], made["kind"], meta["name"], meta["namespace"], body)
-        except ClusterError as error:
-            warn(f"{made['kind'].lower()}/{meta['name']} will not be removed with the run: {error.message}")
+            _own(made, body, cluster, warn)
+        except KeyboardInterrupt as error:
+            if interrupt is not None:
+                raise
+            interrupt = error
+            _own(made, body, cluster, warn)  # whether it arrived is not known
+    if interrupt is not None:
+        raise interrupt
+
+
+def _own(made: Mapping[str, Any], body: Mapping[str, Any], cluster: Any, warn: Say) -> None:
+    meta = made["metadata"]
+    try:
+        cluster.patch(made["apiVersion"], made["kind"], meta["name"], meta["namespace"], body)
+    except ClusterError as error:
+        warn(f"{made['kind'].lower()}/{meta['name']} will not be removed with the run: {error.message}")
 
 
 def roll_back(cluster: Any, created: Created, say: Say, warn: Say) -> None:

@@ -7,11 +7,13 @@ would show only when KubeRay makes pods of it, with the other pods already holdi
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError
+from ..manifests.pods import PodSet, pod_sets
+from .unknown_fields import unknown_fields
 
 if TYPE_CHECKING:
     from ..plan.model import Plan, PlannedObject
@@ -34,29 +36,18 @@ class DryRun:
     notes: tuple[str, ...]
 
 
-def pod_templates(plan: Plan) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each distinct Ray pod template of the Plan with the words for it; equal ones (segments of a group) come once."""
+def pod_templates(plan: Plan) -> Iterator[tuple[PlannedObject, PodSet]]:
+    """Each distinct Ray pod template of the Plan with its object; equal ones (segments of a group) come once.
+
+    A Deployment's is judged with the Deployment.
+    """
     seen = set()
     for obj in plan.objects:
-        for words, template in _templates_of(obj):
-            key = json.dumps(template, sort_keys=True)
+        for pods in pod_sets(obj.manifest) if obj.kind != "Deployment" else ():
+            key = json.dumps(pods.template, sort_keys=True)
             if key not in seen:
                 seen.add(key)
-                yield words, json.loads(key)
-
-
-def _templates_of(obj: PlannedObject) -> Iterator[tuple[str, Any]]:
-    spec = obj.manifest.get("spec") or {}
-    if obj.kind == "RayJob":
-        if spec.get("submitterPodTemplate"):
-            yield f"submitter pod of rayjob/{obj.name}", spec["submitterPodTemplate"]
-        spec = spec.get("rayClusterSpec") or {}
-    elif obj.kind != "RayCluster":
-        return
-    owner = f"{obj.kind.lower()}/{obj.name}"
-    yield f"head pod of {owner}", (spec.get("headGroupSpec") or {}).get("template") or {}
-    for group in spec.get("workerGroupSpecs") or ():
-        yield f"pods of group {group.get('groupName')} of {owner}", group.get("template") or {}
+                yield obj, pods
 
 
 def dry_run(plan: Plan, cluster: Any) -> DryRun:
@@ -73,16 +64,16 @@ def dry_run(plan: Plan, cluster: Any) -> DryRun:
         try:
             cluster.create(obj.manifest, namespace=plan.namespace, dry_run=True)
         except ClusterError as error:
-            _sort_out(error, subject, refusals, notes)
+            _sort_out(error, subject, refusals, notes, unknown_fields(error.message, obj))
     if not _may_make_pods(cluster, plan.namespace):
         notes.append("pod templates were not checked by the API server: you may not create pods")
         return DryRun(tuple(checked), tuple(refusals), tuple(notes))
-    for words, template in pod_templates(plan):
-        checked.append(words)
+    for obj, pods in pod_templates(plan):
+        checked.append(pods.words)
         try:
-            cluster.create(_pod(template), namespace=plan.namespace, dry_run=True)
+            cluster.create(_pod(pods.template), namespace=plan.namespace, dry_run=True)
         except ClusterError as error:
-            _sort_out(error, words, refusals, notes)
+            _sort_out(error, pods.words, refusals, notes, unknown_fields(error.message, obj, pods.at))
     return DryRun(tuple(checked), tuple(refusals), tuple(notes))
 
 
@@ -100,7 +91,9 @@ def _pod(template: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _sort_out(error: ClusterError, subject: str, refusals: list[Refusal], notes: list[str]) -> None:
+def _sort_out(
+    error: ClusterError, subject: str, refusals: list[Refusal], notes: list[str], unknown: Sequence[str]
+) -> None:
     """A refusal, or a note where it is no verdict on the object: an existing name, a quota that may be free later."""
     if error.status == 0:
         raise error
@@ -111,4 +104,4 @@ def _sort_out(error: ClusterError, subject: str, refusals: list[Refusal], notes:
     elif "does not support dry run" in error.message:
         notes.append(f"{subject} was not checked: {error.message}")
     else:
-        refusals.append(Refusal(subject, error.message))
+        refusals += [Refusal(subject, message) for message in unknown or (error.message,)]

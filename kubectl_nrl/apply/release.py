@@ -7,7 +7,7 @@ cluster for it (tried on 1.6.2, for a stopped run, which no deletion rule matche
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,12 @@ class Released:
     """What releasing did: the RayCluster deleted (empty: there was none), and the pods that are not gone yet."""
 
     ray_cluster: str
-    left: tuple[str, ...]
+    pods: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def left(self) -> tuple[str, ...]:
+        """Their names."""
+        return _names(self.pods)
 
 
 def release(cluster: Any, rayjob: Mapping[str, Any], *, within: float = 60.0) -> Released:
@@ -38,7 +43,7 @@ def release(cluster: Any, rayjob: Mapping[str, Any], *, within: float = 60.0) ->
     meta = rayjob["metadata"]
     name, namespace = str(status_of(rayjob).get("rayClusterName") or ""), meta["namespace"]
     if not name:
-        return Released("", ())
+        return Released("")
     live = cluster.get(RAY_API, "RayCluster", name, namespace)
     deleted = ""
     if live is not None and _made_by(live, meta["uid"]):
@@ -48,8 +53,10 @@ def release(cluster: Any, rayjob: Mapping[str, Any], *, within: float = 60.0) ->
     return Released(deleted, tuple(_wait_for_pods(cluster, name, namespace, within)))
 
 
-def delete_run(cluster: Any, rayjob: Mapping[str, Any], *, say: Callable[[str], None], within: float = 120.0) -> None:
-    """Delete a run and wait until that uid is gone, with its pods.
+def delete_run(
+    cluster: Any, rayjob: Mapping[str, Any], *, say: Callable[[str], None], within: float = 120.0
+) -> tuple[str, ...]:
+    """Delete a run and wait until that uid is gone, with its pods; the pods that are not.
 
     A finished run's cluster goes first, so that no claim or domain is taken from under a pod; a live one is deleted
     whole, and KubeRay stops its job. Raises `ClusterError` when something stays.
@@ -60,9 +67,10 @@ def delete_run(cluster: Any, rayjob: Mapping[str, Any], *, say: Callable[[str], 
     cluster.delete(RAY_API, "RayJob", meta["name"], meta["namespace"], propagation="Foreground", uid=meta["uid"])
     wait_gone(cluster, rayjob, within=within)
     name = str(status_of(rayjob).get("rayClusterName") or "")
-    left = _wait_for_pods(cluster, name, meta["namespace"], within) if name else []
+    left = _names(_wait_for_pods(cluster, name, meta["namespace"], within) if name else ())
     if left:
         say(f"pods of the deleted run are still ending: {', '.join(left)}")
+    return left
 
 
 def wait_gone(cluster: Any, obj: Mapping[str, Any], *, within: float) -> None:
@@ -87,7 +95,7 @@ def _made_by(ray_cluster: Mapping[str, Any], uid: str) -> bool:
     return any(ref.get("uid") == uid for ref in ray_cluster["metadata"].get("ownerReferences") or ())
 
 
-def _wait_for_pods(cluster: Any, ray_cluster: str, namespace: str, within: float) -> list[str]:
+def _wait_for_pods(cluster: Any, ray_cluster: str, namespace: str, within: float) -> list[Mapping[str, Any]]:
     deadline = time.monotonic() + within
     while True:
         try:
@@ -97,5 +105,9 @@ def _wait_for_pods(cluster: Any, ray_cluster: str, namespace: str, within: float
                 return []  # who may not see pods cannot wait for them
             raise
         if not pods or time.monotonic() >= deadline:
-            return [str(p["metadata"]["name"]) for p in pods]
+            return list(pods)
         time.sleep(LOOK)
+
+
+def _names(pods: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    return tuple(str(pod["metadata"]["name"]) for pod in pods)

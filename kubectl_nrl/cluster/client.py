@@ -23,8 +23,8 @@ from .kubeconfig import Access
 from .patience import Patience
 from .pool import Pool, Response
 from .proxy import proxy_for
-from .sockets import DialError, SocketChannel
-from .wire import Request, WireError
+from .sockets import Channel, DialError
+from .wire import Headers, Request, WireError
 
 #: Pauses in seconds before the tries after the first.
 PAUSES = (0.25, 1.0)
@@ -57,7 +57,7 @@ class Client:
         self.pool = Pool(self.dial)
         self._lock = threading.Lock()
 
-    def dial(self, patience: Patience) -> SocketChannel:
+    def dial(self, patience: Patience) -> Channel:
         """A new connection to the API server, presenting the user's certificate. Raises `DialError`."""
         if not self._https:
             return self._plain.dial(patience)
@@ -76,7 +76,7 @@ class Client:
                 f"the kubeconfig cannot be used: {errors.clean(str(error))}", reason="NoConfig"
             ) from None
 
-    def headers(self, proof: Proof, extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    def headers(self, proof: Proof, extra: Headers | None = None) -> Headers:
         return {"Host": self._host, "User-Agent": AGENT, "Accept": "application/json", **proof.headers, **(extra or {})}
 
     def target(self, path: str, query: Mapping[str, Any] | Sequence[tuple[str, str]] | None = None) -> str:

@@ -9,14 +9,17 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Literal
 
 from . import errors
 from . import kubeconfig as kubeconfigs
-from .access_review import allowed
+from .access_review import account_allowed, allowed, server_time
 from .client import Client
 from .discovery import Discovery, Resource
 from .forward import Forward
+from .inside import Inside
+from .port_requests import PortRequests
 from .stream import run_command
 from .watch import GRACE_SECONDS, Watcher, WatchEvent
 
@@ -85,6 +88,20 @@ class Cluster:
         if code == 404 and errors.absent(body, name):
             return None
         return self._object(resource, "get", doing, (code, body), namespace)
+
+    def metadata(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> dict[str, Any] | None:
+        """The object's metadata alone, or None when it is not there: a Secret's values are then never sent."""
+        resource, namespace = self._resource(api_version, kind, namespace)
+        doing = errors.describe("get", resource.title, name, namespace)
+        headers = {"Accept": "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"}
+        code, body = self.client.send("GET", resource.path(namespace, name), doing=doing, headers=headers)
+        if code == 404 and errors.absent(body, name):
+            return None
+        return self._object(resource, "get", doing, (code, body), namespace)
+
+    def plural(self, api_version: str, kind: str) -> str:
+        """What permissions call a kind: `rayjobs`. Raises `ClusterError` (reason NotServed) for one that is not served."""
+        return self.discovery.resource(api_version, kind).plural
 
     def list(
         self,
@@ -165,12 +182,15 @@ class Cluster:
         *,
         propagation: Literal["Background", "Foreground", "Orphan"] = "Background",
         uid: str | None = None,
+        version: str | None = None,
     ) -> bool:
-        """Delete it; False when it was not there. With `uid`, another object of that name is left alone (and False)."""
+        """Delete it; False when it was not there. With `uid`, another object of that name is left alone (and False);
+        with `version`, one that changed since that resourceVersion has status 409."""
         resource, namespace = self._resource(api_version, kind, namespace)
         body: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": propagation}
-        if uid:
-            body["preconditions"] = {"uid": uid}
+        if uid or version:
+            conditions = {"uid": uid, "resourceVersion": version}
+            body["preconditions"] = {key: value for key, value in conditions.items() if value}
         doing = errors.describe("delete", resource.title, name, namespace)
         code, data = self.client.send("DELETE", resource.path(namespace, name), None, body, doing=doing)
         if code == 404 and errors.absent(data, name):
@@ -190,8 +210,11 @@ class Cluster:
         label_selector: str = "",
         stop: threading.Event | None = None,
         all_namespaces: bool = False,
+        listed: Callable[[Items], None] = lambda items: None,
     ) -> Iterator[WatchEvent]:
         """What is there (`ADDED`), then every change, until `stop` is set (noticed within a second).
+
+        `listed` is called with all that is there at once, before the events of it: at the beginning, and after a gap.
 
         The connection may drop, and the server forget: changes are made up for by a new list. `LOST` and `BACK` once
         per outage, which begins when reconnecting at once did not help. Raises `ClusterError` when refused (401, 403,
@@ -203,7 +226,9 @@ class Cluster:
         doing = errors.describe("watch", resource.title, name or "", where)
 
         def lister(cancelled: Callable[[], bool]) -> tuple[Items, str]:
-            return self._list(resource, where, query, cancelled)
+            found = self._list(resource, where, query, cancelled)
+            listed(found[0])
+            return found
 
         def opener(version: str, seconds: int, cancelled: Callable[[], bool]) -> Iterator[bytes]:
             words = {**query, "watch": "1", "resourceVersion": version, "allowWatchBookmarks": "true"}
@@ -228,6 +253,24 @@ class Cluster:
             raise self.client.refusal(doing, code, body, f"get pods/log -n {namespace}")
         return body.decode("utf-8", "replace")
 
+    def pod_log_stream(
+        self,
+        namespace: str,
+        pod: str,
+        query: Mapping[str, str],
+        *,
+        cancelled: Callable[[], bool],
+        silence: float = 60.0,
+    ) -> Iterator[bytes]:
+        """Bytes of a container's log as they come; `query` is that of the API (`follow`, `sinceTime`, ...).
+
+        Raises `ClusterError` at once when refused, and while iterating OSError after a cut or `silence` seconds without a
+        byte, `Cancelled` when nobody wants it any more.
+        """
+        doing = errors.describe("read the log of", "pods", pod, namespace)
+        path = self.discovery.resource("v1", "Pod").path(namespace, pod, "log")
+        return self.client.watch(path, query, doing=doing, seconds=silence, cancelled=cancelled)
+
     def exec(
         self, namespace: str, pod: str, command: Sequence[str], *, container: str | None = None, timeout: float = 30,
         stdin: bytes = b"",
@@ -235,15 +278,27 @@ class Cluster:
         """Run a command in a pod: exit code, stdout, stderr, exact bytes. `timeout` seconds in all; see `run_command`."""
         return run_command(self.client, namespace, pod, command, container=container, timeout=timeout, stdin=stdin)
 
-    def forward(self, namespace: str, pod: str, port: int) -> Forward:
-        """HTTP to a port of a pod, through the API server; a context manager that may be used by several threads."""
-        return Forward(self.client, namespace, pod, port)
+    def forward(self, namespace: str, pod: str, port: int, *, inside: str = "") -> PortRequests:
+        """HTTP to a port of a pod, through the API server; a context manager that may be used by several threads.
+
+        `inside` is a host name or address by which pods of the cluster reach it: used when this process runs in one.
+        """
+        forward = Forward(self.client, namespace, pod, port)
+        return Inside(inside, forward, self.client.trace) if inside and self.client.access.inside else forward
 
     def can_i(
         self, verb: str, group: str, resource: str, namespace: str | None, *, subresource: str = "", name: str = ""
     ) -> bool | None:
         """Whether the user may; None when the cluster does not say."""
         return allowed(self.client, verb, f"{group}/{resource}/{subresource}", namespace, name)
+
+    def time(self) -> datetime | None:
+        """The API server's clock, to the second; None when it does not tell."""
+        return server_time(self.client)
+
+    def may_account(self, verb: str, group: str, resource: str, namespace: str, account: str) -> bool:
+        """Whether a service account of the namespace may. Status 403 where one may not ask that of others."""
+        return account_allowed(self.client, verb, f"{group}/{resource}/", namespace, account)
 
     def served(self) -> Mapping[str, tuple[str, ...]]:
         """Group -> served versions; the core group is `""`."""

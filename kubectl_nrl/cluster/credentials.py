@@ -5,6 +5,7 @@ A plugin's output is a secret: it is parsed and kept in memory, and no error quo
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -13,26 +14,39 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Any
+from urllib.parse import quote
 
 from ..errors import ClusterError
 from .kubeconfig import Access, pem
+from .wire import Headers
 
-#: Seconds before its end at which a credential is taken to be over.
-SKEW = 30.0
+#: Seconds before its end at which a credential is taken to be over, but no more than that part of its life.
+SKEW, SKEW_PART = 30.0, 0.1
 #: Seconds for which a token file is believed: kubelets renew projected tokens in place.
 TOKEN_FILE_TTL = 60.0
 
 
 @dataclass(frozen=True)
 class Proof:
-    """Headers to send, and a client certificate with its key (PEM) to present."""
+    """Headers to send, and a client certificate with its key (PEM) to present.
 
-    headers: Mapping[str, str] = field(default_factory=dict)
+    `expires` is by this machine's clock (`time.time`). `reread` is by one that nobody sets (`time.monotonic`): it must not be put off
+    when the other jumps back.
+    """
+
+    headers: Headers = field(default_factory=dict)
     certificate: tuple[str, str] | None = None
     expires: float | None = None
+    reread: float | None = None
+
+    @property
+    def over(self) -> bool:
+        return (self.expires is not None and time.time() >= self.expires) or (
+            self.reread is not None and time.monotonic() >= self.reread
+        )
 
 
 class Credentials:
@@ -56,8 +70,7 @@ class Credentials:
         """
         with self._lock:
             proof = self._proof
-            over = proof is None or (proof.expires is not None and time.time() >= proof.expires)
-            if proof is None or over or (refused is proof and self.renewable):
+            if proof is None or proof.over or (refused is proof and self.renewable):
                 proof = self._proof = self._make()
             return proof
 
@@ -68,14 +81,15 @@ class Credentials:
         if user.get("token") and not user.get("tokenFile"):
             proof = Proof(_bearer(user["token"]), proof.certificate)
         elif user.get("tokenFile"):
-            proof = Proof(_bearer(_token_file(user["tokenFile"])), proof.certificate, time.time() + TOKEN_FILE_TTL)
+            token = _bearer(_token_file(user["tokenFile"]))
+            proof = Proof(token, proof.certificate, reread=time.monotonic() + TOKEN_FILE_TTL)
         elif user.get("username"):
             proof = Proof(_basic(user), proof.certificate)
         elif user.get("exec"):
             proof = run_plugin(user["exec"], self._access, self._env)
         elif user.get("auth-provider"):
             proof = _auth_provider(self._access)
-        return Proof({**proof.headers, **_impersonation(user)}, proof.certificate, proof.expires)
+        return replace(proof, headers={**proof.headers, **_impersonation(user)})
 
 
 def _bearer(token: Any) -> dict[str, str]:
@@ -86,8 +100,6 @@ def _bearer(token: Any) -> dict[str, str]:
 
 
 def _basic(user: Mapping[str, Any]) -> dict[str, str]:
-    import base64
-
     pair = f"{user['username']}:{user.get('password', '')}".encode()
     return {"Authorization": "Basic " + base64.b64encode(pair).decode()}
 
@@ -100,21 +112,17 @@ def _token_file(path: str) -> str:
         raise ClusterError(f"cannot read token file {path}: {error.strerror}", reason="Unauthorized") from error
 
 
-def _impersonation(user: Mapping[str, Any]) -> dict[str, str]:
-    headers = {}
+def _impersonation(user: Mapping[str, Any]) -> Headers:
+    """The headers of `as`, `as-uid`, `as-groups` and `as-user-extra`, as client-go sends them."""
+    headers: dict[str, str | tuple[str, ...]] = {}
     if user.get("as"):
         headers["Impersonate-User"] = str(user["as"])
     if user.get("as-uid"):
         headers["Impersonate-Uid"] = str(user["as-uid"])
-    groups = user.get("as-groups") or []
-    if len(groups) > 1:
-        raise ClusterError(
-            "a kubeconfig user with several as-groups is not supported",
-            "use a context with at most one",
-            reason="NoConfig",
-        )
-    if groups:
-        headers["Impersonate-Group"] = str(groups[0])
+    if user.get("as-groups"):
+        headers["Impersonate-Group"] = tuple(map(str, user["as-groups"]))
+    for key, values in (user.get("as-user-extra") or {}).items():
+        headers[f"Impersonate-Extra-{quote(str(key), safe='')}"] = tuple(map(str, values))
     return headers
 
 
@@ -139,7 +147,7 @@ def _auth_provider(access: Access) -> Proof:
             "log in again with kubectl, then retry: kubectl get namespaces",
             reason="Unauthorized",
         )
-    return Proof({"Authorization": token}, expires=time.time() + TOKEN_FILE_TTL)
+    return Proof({"Authorization": token}, reread=time.monotonic() + TOKEN_FILE_TTL)
 
 
 def run_plugin(plugin: Mapping[str, Any], access: Access, env: Mapping[str, str]) -> Proof:
@@ -150,6 +158,12 @@ def run_plugin(plugin: Mapping[str, Any], access: Access, env: Mapping[str, str]
     command = [str(plugin.get("command", "")), *(str(a) for a in plugin.get("args") or [])]
     mode = plugin.get("interactiveMode", "IfAvailable")
     interactive = mode != "Never" and sys.stdin is not None and sys.stdin.isatty()
+    if mode == "Always" and not interactive:
+        raise ClusterError(
+            f'credential plugin "{command[0]}" of user "{access.user_name}" must ask on a terminal, and there is none',
+            "log in first in a terminal, or choose another --context",
+            reason="Unauthorized",
+        )
     info = {
         "apiVersion": plugin.get("apiVersion", "client.authentication.k8s.io/v1"),
         "kind": "ExecCredential",
@@ -187,6 +201,8 @@ def _cluster_info(access: Access) -> dict[str, Any]:
     cluster = access.cluster
     known = ("server", "tls-server-name", "insecure-skip-tls-verify", "certificate-authority-data", "proxy-url")
     info = {key: cluster[key] for key in known if cluster.get(key)}
+    if access.ca:  # the file's content, where the kubeconfig names a file
+        info["certificate-authority-data"] = base64.b64encode(access.ca.encode()).decode()
     for extension in cluster.get("extensions") or []:
         if isinstance(extension, dict) and extension.get("name") == "client.authentication.k8s.io/exec":
             info["config"] = extension.get("extension")
@@ -207,7 +223,7 @@ def _credential(output: bytes, command: str) -> Proof:
     return Proof(
         _bearer(token) if token else {},
         (certificate, key) if certificate and key else None,
-        None if expires is None else expires - SKEW,
+        None if expires is None else expires - min(SKEW, SKEW_PART * max(expires - time.time(), 0)),
     )
 
 

@@ -8,9 +8,10 @@ import ssl
 import tempfile
 from dataclasses import dataclass
 
+from .layered_tls import LayeredTls
 from .patience import Patience
 from .proxy import through_proxy, without_password
-from .sockets import DialError, SocketChannel, connect
+from .sockets import Channel, DialError, SocketChannel, connect, secured
 
 
 @dataclass(frozen=True)
@@ -23,10 +24,10 @@ class Address:
     server_name: str | None = None
     proxy: str | None = None
 
-    def dial(self, patience: Patience) -> SocketChannel:
+    def dial(self, patience: Patience) -> Channel:
         """Connect. Raises `DialError` (nothing was sent), or `Cancelled`."""
         try:
-            sock = self._tcp(patience)
+            return self._connected(patience)
         except TimeoutError as error:
             raise DialError(f"{self._via()} does not answer: {error}") from error
         except socket.gaierror as error:
@@ -38,36 +39,30 @@ class Address:
             if isinstance(error, DialError):
                 raise
             raise DialError(f"{self._via()}: {error.strerror or error}") from error
-        return SocketChannel(sock)
 
     def _via(self) -> str:
         where = f"{self.host}:{self.port}"
         return f"{where} through proxy {without_password(self.proxy)}" if self.proxy else where
 
-    def _tcp(self, patience: Patience) -> socket.socket:
+    def _connected(self, patience: Patience) -> Channel:
         if self.proxy:
-            sock = through_proxy(self.proxy, self.host, self.port, patience)
+            sock = through_proxy(self.proxy, self.host, self.port, patience, self._trust)
         else:
             sock = connect(self.host, self.port, patience)
+        if self.tls is None:
+            return SocketChannel(sock)
+        name = self.server_name or self.host
         try:
-            if self.tls is not None:
-                sock = self.tls.wrap_socket(
-                    sock, server_hostname=self.server_name or self.host, do_handshake_on_connect=False
-                )
-                _handshake(sock, patience)
-            return sock
+            if isinstance(sock, ssl.SSLSocket):
+                return LayeredTls(SocketChannel(sock), self.tls, name, patience)
+            return SocketChannel(secured(sock, self.tls, name, patience))
         except BaseException:
             sock.close()
             raise
 
-
-def _handshake(sock: ssl.SSLSocket, patience: Patience) -> None:
-    while True:
-        sock.settimeout(patience.slice())
-        try:
-            return sock.do_handshake()
-        except (TimeoutError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
-            continue
+    def _trust(self) -> ssl.SSLContext:
+        """What a proxy of the https kind must prove: as with kubectl, what the API server must."""
+        return self.tls or ssl.create_default_context()
 
 
 class TLSProblem(ValueError):

@@ -15,10 +15,12 @@ from ..errors import ClusterError
 
 LONGEST = 600
 
-INSTALL_KUBERAY = (
-    "an admin installs KubeRay: helm install kuberay-operator kuberay/kuberay-operator "
+#: For an admin. The chart's name stands alone beside --repo: with a repository's name before it helm finds nothing.
+KUBERAY_CHART = (
+    "helm install kuberay-operator kuberay-operator "
     "--repo https://ray-project.github.io/kuberay-helm/ -n kuberay-system --create-namespace"
 )
+INSTALL_KUBERAY = f"an admin installs KubeRay: {KUBERAY_CHART}"
 
 #: Things that look like credentials: bearer headers, JSON web tokens, well-known prefixes of tokens.
 _SECRET = re.compile(

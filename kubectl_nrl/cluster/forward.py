@@ -6,17 +6,12 @@ request over one that is open costs a millisecond or two, and nothing listens on
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
-
-from ..errors import ClusterError
 from . import errors
 from .client import Client
 from .patience import Patience
-from .pool import Pool, Response
+from .port_requests import PortRequests
 from .sockets import DialError
 from .stream import Endpoint, Streams, open_streams
-from .wire import Pieces
 
 DATA, ERROR = 0, 1
 #: Bytes per message: what the kubelet's own buffers take.
@@ -58,19 +53,17 @@ def _pod_error(data: bytes) -> str:
     return "connection refused: nothing listens there" if "refused" in text else errors.clean(text, 300)
 
 
-class Forward:
-    """HTTP requests to one port of one pod.
-
-    Safe for several threads; connections are kept between requests and closed by `close`.
-    """
+class Forward(PortRequests):
+    """HTTP requests to one port of one pod, see `PortRequests`."""
 
     def __init__(self, client: Client, namespace: str, pod: str, port: int) -> None:
         self._client = client
         self.namespace, self.pod, self.port = namespace, pod, port
-        self._doing = errors.describe("port-forward to", f"port {port} of pods", pod, namespace)
-        self._pool = Pool(self._dial, connect_timeout=20.0)
+        doing = errors.describe("port-forward to", f"port {port} of pods", pod, namespace)
+        super().__init__(self.dial, doing, f"{pod}:{port}", f"localhost:{port}", client.trace, connect_timeout=20.0)
 
-    def _dial(self, patience: Patience) -> ForwardChannel:
+    def dial(self, patience: Patience) -> ForwardChannel:
+        """A new connection to the port. Raises `ClusterError` when it is refused, `DialError`, or `Cancelled`."""
         port = str(self.port)
         # One pair of streams to a connection, so one request id will do.
         streams = {
@@ -90,48 +83,3 @@ class Forward:
             greeted=True,
         )
         return ForwardChannel(open_streams(self._client, endpoint, patience), f"port {self.port} of pod {self.pod}")
-
-    def request(
-        self,
-        method: str,
-        path: str,
-        headers: Mapping[str, str] | None = None,
-        body: bytes | Pieces = b"",
-        *,
-        timeout: float = 30.0,
-        cancelled: Callable[[], bool] | None = None,
-    ) -> Response:
-        """Send one request; the body of the answer is read with `read()` or piece by piece with `chunks()`.
-
-        `timeout` is the longest silence in seconds. Raises `ClusterError`: reason `PortClosed` when nothing listens
-        there (a refused forward has its status, an API server that is away `Unreachable`), `ConnectionLost` or
-        `Timeout` when the outcome is unknown.
-        """
-        words = {"Host": f"localhost:{self.port}", "User-Agent": "kubectl-nrl", **(headers or {})}
-        started = time.monotonic()
-        try:
-            response = self._pool.request(method, path, words, body, timeout=timeout, cancelled=cancelled)
-        except OSError as error:
-            raise self._broken(error) from error
-        spent = (time.monotonic() - started) * 1000
-        where = f"{self.pod}:{self.port}{path.partition('?')[0]}"
-        self._client.trace(f"{method} {where} {response.status} in {spent:.0f} ms")
-        response.translate = self._broken
-        return response
-
-    def _broken(self, error: OSError) -> ClusterError:
-        reason = "ConnectionLost"
-        if isinstance(error, DialError):
-            reason = "PortClosed"
-        elif isinstance(error, TimeoutError):
-            reason = "Timeout"
-        return ClusterError(f"cannot {self._doing}: {errors.clean(str(error))}", reason=reason)
-
-    def close(self) -> None:
-        self._pool.close()
-
-    def __enter__(self) -> Forward:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self.close()

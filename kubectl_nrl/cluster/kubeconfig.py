@@ -24,7 +24,10 @@ _PATHS = ("certificate-authority", "client-certificate", "client-key", "tokenFil
 
 @dataclass(frozen=True)
 class Access:
-    """One chosen context. `ca`, `certificate` and `key` are PEM text; `user` is the kubeconfig's user entry."""
+    """One chosen context. `ca` is PEM text; `user` is the kubeconfig's user entry.
+
+    `inside` says that this process runs in a pod of that cluster, as the pod's account.
+    """
 
     server: str
     context: str = ""
@@ -38,6 +41,7 @@ class Access:
     user: Mapping[str, Any] = field(default_factory=dict)
     cluster: Mapping[str, Any] = field(default_factory=dict)
     files: tuple[str, ...] = ()
+    inside: bool = False
 
 
 def choose(kubeconfig: str | None, context: str | None, env: Mapping[str, str]) -> Access:
@@ -198,4 +202,5 @@ def _in_cluster(env: Mapping[str, str], directory: Path = SERVICE_ACCOUNT) -> Ac
         user_name="service account",
         ca=ca.read_text() if ca.exists() else None,
         user={"tokenFile": str(token)},
+        inside=True,
     )

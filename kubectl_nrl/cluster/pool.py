@@ -8,15 +8,17 @@ from __future__ import annotations
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 
 from .patience import Patience
 from .sockets import Channel, DialError
-from .wire import Pieces, Request, ResponseParser, WireError, request_head
+from .wire import Headers, Pieces, Request, ResponseParser, WireError, request_head
 
 #: Seconds after which an idle connection is not trusted any more, and how many are kept.
 IDLE_SECONDS = 60.0
 KEPT = 8
+#: Seconds of silence after which a connection that was used before counts as one that a firewall forgot without a word.
+REUSED_SILENCE = 10.0
 
 
 class Response:
@@ -150,7 +152,7 @@ class Pool:
         self,
         method: str,
         target: str,
-        headers: Mapping[str, str],
+        headers: Headers,
         body: bytes | Pieces = b"",
         *,
         timeout: float = 60.0,
@@ -159,21 +161,31 @@ class Pool:
         """Send one request; a body in pieces is sent as it is read. `timeout` is the longest silence in seconds, not the whole.
 
         Raises `DialError` when nothing was sent, `WireError` / `TimeoutError` when the outcome is unknown. A
-        connection that the server closed while it was idle is replaced without a word when that is safe: a GET, or
-        nothing sent yet.
+        connection that was closed, or forgotten on the way, while it was idle is replaced without a word when that is safe: a
+        GET, or nothing sent yet.
         """
         length = {"Content-Length": str(len(body))} if body or method in ("POST", "PUT", "PATCH") else {}
         request = Request(method, target, {**headers, **length}, body)
+        fresh = False
         while True:
-            channel, reused = self._take(cancelled)
+            channel, reused = (self._new(cancelled), False) if fresh else self._take(cancelled)
             patience = Patience(timeout, cancelled)
+            again = reused and method in ("GET", "HEAD")
+            doubting = again and timeout > REUSED_SILENCE
             try:
-                parser, first = exchange(channel, request, patience)
+                parser, first = exchange(channel, request, patience.within(REUSED_SILENCE) if doubting else patience)
             except WireError:
                 channel.close()
-                if reused and method in ("GET", "HEAD"):
+                if again:
                     continue
                 raise
+            except TimeoutError:
+                channel.close()
+                if not doubting:
+                    raise
+                self._drop_idle()  # what forgot one connection has forgotten the others
+                fresh = True
+                continue
             except BaseException:
                 channel.close()
                 raise
@@ -190,7 +202,10 @@ class Pool:
             if time.monotonic() - since < IDLE_SECONDS and not channel.stale():
                 return channel, True
             channel.close()
-        return self._dial(Patience(self._connect_timeout, cancelled)), False
+        return self._new(cancelled), False
+
+    def _new(self, cancelled: Callable[[], bool] | None) -> Channel:
+        return self._dial(Patience(self._connect_timeout, cancelled))
 
     def _keep(self, channel: Channel) -> None:
         with self._lock:
@@ -204,8 +219,11 @@ class Pool:
 
     def close(self) -> None:
         """Close what is idle; connections in use are closed when their answers were read."""
+        self._closed = True
+        self._drop_idle()
+
+    def _drop_idle(self) -> None:
         with self._lock:
-            self._closed = True
             idle, self._idle = self._idle, []
         for _, channel in idle:
             channel.close()

@@ -8,22 +8,39 @@ from __future__ import annotations
 import base64
 import ipaddress
 import socket
+import ssl
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from urllib.parse import unquote, urlsplit
 
 from .patience import Patience
-from .sockets import DialError, SocketChannel, connect
+from .sockets import DialError, SocketChannel, connect, secured
+
+_PORTS = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
 
 
-def through_proxy(proxy: str, host: str, port: int, patience: Patience) -> socket.socket:
+def through_proxy(
+    proxy: str,
+    host: str,
+    port: int,
+    patience: Patience,
+    trust: Callable[[], ssl.SSLContext] = ssl.create_default_context,
+) -> socket.socket:
+    """A connection to `host` by a proxy: TLS to the proxy itself where its kind is `https`, by the context that `trust` gives.
+
+    Raises `DialError`, or `OSError` when the proxy is not reached.
+    """
     url = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
-    if url.scheme not in ("http", "socks5", "socks5h") or not url.hostname:
-        raise DialError(f"proxy {without_password(proxy)} is of a kind that is not supported (http, socks5)")
-    sock = connect(url.hostname, url.port or (80 if url.scheme == "http" else 1080), patience)
+    if url.scheme not in _PORTS or not url.hostname:
+        known = "http, https and socks5"
+        said = f"proxy {without_password(proxy)} is of a kind that is not supported ({url.scheme}; {known} are)"
+        raise DialError(said, final=True)
+    sock = connect(url.hostname, url.port or _PORTS[url.scheme], patience)
     try:
+        if url.scheme == "https":
+            sock = secured(sock, trust(), url.hostname, patience)
         login = (unquote(url.username or ""), unquote(url.password or ""))
-        ask = _http_connect if url.scheme == "http" else _socks5
+        ask = _socks5 if url.scheme.startswith("socks5") else _http_connect
         ask(SocketChannel(sock), (host, port), login, patience)
         return sock
     except BaseException:

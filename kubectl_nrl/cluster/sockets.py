@@ -102,6 +102,22 @@ def connect(host: str, port: int, patience: Patience) -> socket.socket:
     raise last
 
 
+def secured(sock: socket.socket, context: ssl.SSLContext, name: str, patience: Patience) -> ssl.SSLSocket:
+    """TLS on a connected socket, whose certificate must name `name`. Raises `OSError` (`ssl.SSLError` among them)."""
+    wrapped = context.wrap_socket(sock, server_hostname=name, do_handshake_on_connect=False)
+    try:
+        while True:
+            wrapped.settimeout(patience.slice())
+            try:
+                wrapped.do_handshake()
+                return wrapped
+            except (TimeoutError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                continue
+    except BaseException:
+        wrapped.close()
+        raise
+
+
 def _poll(sock: socket.socket, event: int, seconds: float) -> bool:
     """Whether the socket is ready (poll, since select cannot watch descriptors above 1023)."""
     poller = select.poll()

@@ -21,7 +21,7 @@ from .pool import Response, exchange
 from .sockets import Channel
 from .spdy import SpdyStreams
 from .websocket import WebSocket, upgrade
-from .wire import Request, ResponseParser
+from .wire import Headers, Request, ResponseParser
 
 STDIN, STDOUT, STDERR, RESULT = 0, 1, 2, 3
 _EXEC_PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
@@ -120,7 +120,7 @@ def open_streams(client: Client, endpoint: Endpoint, patience: Patience) -> Stre
 
 
 #: Sends the upgrade on a new channel: the answer's head, and the bytes that came behind it.
-_Ask = Callable[[Channel, Mapping[str, str]], tuple[ResponseParser, bytes]]
+_Ask = Callable[[Channel, Headers], tuple[ResponseParser, bytes]]
 
 
 def _upgraded(client: Client, endpoint: Endpoint, method: str, ask: _Ask, patience: Patience) -> tuple[Channel, bytes]:
@@ -149,7 +149,7 @@ def _upgraded(client: Client, endpoint: Endpoint, method: str, ask: _Ask, patien
 def _by_websocket(client: Client, endpoint: Endpoint, patience: Patience) -> Streams:
     target = client.target(endpoint.path, endpoint.query)
 
-    def ask(channel: Channel, headers: Mapping[str, str]) -> tuple[ResponseParser, bytes]:
+    def ask(channel: Channel, headers: Headers) -> tuple[ResponseParser, bytes]:
         return upgrade(channel, target, headers, endpoint.protocols, patience)
 
     channel, first = _upgraded(client, endpoint, "GET", ask, patience)
@@ -167,7 +167,7 @@ def _by_spdy(client: Client, endpoint: Endpoint, patience: Patience) -> Streams:
     query = tuple(pair for pair in endpoint.query if pair[0] != "ports")
     target = client.target(endpoint.path, query)
 
-    def ask(channel: Channel, headers: Mapping[str, str]) -> tuple[ResponseParser, bytes]:
+    def ask(channel: Channel, headers: Headers) -> tuple[ResponseParser, bytes]:
         return exchange(channel, Request("POST", target, {**headers, **words}), patience)
 
     channel, first = _upgraded(client, endpoint, "POST", ask, patience)

@@ -11,13 +11,12 @@ import hashlib
 import os
 import struct
 from collections import deque
-from collections.abc import Mapping
 from contextlib import suppress
 
 from .patience import Patience
 from .pool import exchange
 from .sockets import Channel
-from .wire import Request, ResponseParser, WireError
+from .wire import Headers, Request, ResponseParser, WireError
 
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
 MAX_FRAME = 64 * 1024 * 1024
@@ -141,7 +140,7 @@ class WebSocket:
 
 
 def upgrade(
-    channel: Channel, target: str, headers: Mapping[str, str], protocols: tuple[str, ...], patience: Patience
+    channel: Channel, target: str, headers: Headers, protocols: tuple[str, ...], patience: Patience
 ) -> tuple[ResponseParser, bytes]:
     """Ask for the upgrade; returns the answer's head (101 or a refusal) and the body bytes that came with it.
 

@@ -14,6 +14,10 @@ MAX_HEAD = 256 * 1024
 MAX_CHUNK_LINE = 8 * 1024
 
 
+#: Headers of a request by name; several values are sent as several lines.
+Headers = Mapping[str, str | tuple[str, ...]]
+
+
 class WireError(OSError):
     """Not the rest of an HTTP/1.1 response: the peer went away in the middle, or speaks something else."""
 
@@ -31,14 +35,16 @@ class Request:
 
     method: str
     target: str
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Headers = field(default_factory=dict)
     body: bytes | Pieces = b""
 
 
 def request_head(request: Request) -> bytes:
     """The request line and headers. Raises ValueError when a word could break out of its line."""
     method, target = request.method, request.target
-    lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in request.headers.items())]
+    lines = [f"{method} {target} HTTP/1.1"]
+    for name, value in request.headers.items():
+        lines += [f"{name}: {one}" for one in ((value,) if isinstance(value, str) else value)]
     if any("\r" in line or "\n" in line for line in lines) or " " in target or " " in method:
         raise ValueError(f"line break or space in an HTTP request for {target!r}")
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")

@@ -1,6 +1,6 @@
-"""`kubectl nrl check`: everything that can be known of a run without a cluster, on one screen.
+"""`kubectl nrl check`: everything that can be known of a run without a cluster, on one screen; with one, by `--cluster`.
 
-What a cluster would say is not guessed at: the screen names the versions that were assumed.
+What a cluster would say is not guessed at: without `--cluster` the screen names the versions that were assumed.
 """
 
 from __future__ import annotations
@@ -12,18 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ExitCode, NrlError, UsageError
 from ..output import render
-from ..parser import FORMATS
-from .planning import add_plan_arguments, load_plan, refuse
+from ..parser import FORMATS, PROG
+from .planning import CHECK_RUN_ID, add_plan_arguments, load_config, load_plan, plan_options, refuse
 from .session import Session
 from .uploading import look
 
 if TYPE_CHECKING:
     from ..config import Config
     from ..output import Result
+    from ..plan import Plan
 
 EXAMPLES = """
 kubectl nrl check recipe.yaml --infra infra.yaml
 kubectl nrl check recipe.yaml --infra infra.yaml cluster.num_nodes=8 infra.scheduler.queue=rl
+kubectl nrl check recipe.yaml --infra infra.yaml --cluster
 kubectl nrl check recipe.yaml --infra infra.yaml --explain
 kubectl nrl check recipe.yaml --infra infra.yaml --manifests-only -o manifests.yaml
 kubectl nrl check --schema > infra.schema.json
@@ -39,6 +41,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     show.add_argument("--manifests-only", action="store_true", help="print the manifests and nothing else")
     show.add_argument("--explain", action="store_true", help="print every field that was set for you, with who set it")
     show.add_argument("--schema", action="store_true", help="print the JSON Schema of the infra file, for editors")
+    parser.add_argument(
+        "--cluster",
+        action="store_true",
+        help="ask the cluster as well: permissions, what the pods refer to, queue, quota, capacity (exit 1 when one fails)",
+    )
     parser.add_argument("--format", choices=("yaml", "json"), help="the form of the file that -o FILE names")
 
 
@@ -48,9 +55,10 @@ def handle(args: argparse.Namespace, session: Session) -> ExitCode:
     if args.schema:
         _deliver(_schema(session, form), file, session)
         return ExitCode.OK
-    config, plan = load_plan(args, session)
+    cluster, config, plan = _plan(args, session)
     refuse(plan.problems)
     session.output.problems(plan.problems)
+    found = None
     if args.manifests_only:
         from .manifest_text import plan_list, plan_yaml
 
@@ -60,10 +68,28 @@ def handle(args: argparse.Namespace, session: Session) -> ExitCode:
 
         looked = look(session, plan, args.repo_root)
         session.output.problems(looked.problems)
-        result: Result = Checked(plan, args.explain, _queue(config), looked)
+        if cluster is not None:
+            from .cluster_checks import on_cluster
+
+            found = on_cluster(args, session, cluster, config, plan)
+        result: Result = Checked(plan, args.explain, _queue(config), looked, found)
         text = render(result, form)
     _deliver(text, file, session)
-    return ExitCode.OK
+    return ExitCode.FAILED if found is not None and found.failed else ExitCode.OK
+
+
+def _plan(args: argparse.Namespace, session: Session) -> tuple[Any, Config, Plan]:
+    """The cluster (None unless asked for), the config and the Plan. Raises `UsageError` where there is none to ask."""
+    if not args.cluster:
+        return None, *load_plan(args, session)
+    from ..plan import is_local
+    from .cluster_plan import cluster_plan
+
+    prog = f"{PROG} check"
+    config = load_config(args, session, prog)
+    if is_local(config, plan_options(args, session)):
+        raise UsageError("--cluster asks a cluster, and this run is on this machine", "leave out --cluster")
+    return cluster_plan(args, session, session.new_run(CHECK_RUN_ID), config, prog)
 
 
 def _queue(config: Config) -> str | None:

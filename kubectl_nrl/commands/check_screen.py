@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ..facts import ClusterFacts
     from ..plan import Plan
     from ..plan.model import Daemon, GroupPlan, HealthCheck, Lifetime, PlannedObject, RolePlan
+    from .cluster_checks import OnCluster
     from .uploading import Looked
 
 _NOTES = {
@@ -31,6 +32,7 @@ class Checked:
     explain: bool = False
     queue: str | None = None
     looked: Looked | None = None
+    on_cluster: OnCluster | None = None
     schema = "check"
 
     def text(self) -> str:
@@ -60,6 +62,7 @@ class Checked:
             *(line for daemon in plan.daemons for line in _daemon_lines(daemon)),
             *(f"health of {c.name}: {c.url} within {c.timeout} s" for c in plan.health_checks),
             facts_words(plan.facts),
+            *(["", *self.on_cluster.lines()] if self.on_cluster else ()),
         ]
         if self.explain:
             lines += ["", *explain_lines(plan)]
@@ -128,6 +131,7 @@ class Checked:
                 {"apiVersion": o.api_version, "kind": o.kind, "name": o.name, "wave": o.wave} for o in plan.objects
             ],
             "facts": {"source": plan.facts.source, "kubernetes": plan.facts.kubernetes},
+            "onCluster": self.on_cluster.data() if self.on_cluster else None,
             "problems": [problem_data(p) for p in (*plan.problems, *(self.looked.problems if self.looked else ()))],
         }
         if self.explain:
@@ -169,11 +173,8 @@ def explained(obj: PlannedObject) -> Iterator[tuple[str, Any, str]]:
     from ..manifests.merge import leaves, show_path
 
     for path, value in leaves(obj.manifest):
-        for end in range(len(path), 0, -1):
-            source = obj.sources.get(tuple(path[:end]))
-            if source:
-                yield show_path(path), value, source
-                break
+        if source := obj.source(path):
+            yield show_path(path), value, source
 
 
 def explain_lines(plan: Plan) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""`kubectl nrl cluster`: long-lived Ray clusters, on a Kubernetes cluster and on this machine."""
+"""`kubectl nrl cluster`: the Ray clusters there are, and the long-lived ones of an infra file up and down."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import argparse
 
 from ..errors import ExitCode, UsageError
 from ..parser import PROG, recipe_and_overrides
-from . import cluster_up
+from . import cluster_list, cluster_up
 from .local_list import LocalList
 from .planning import add_plan_arguments, load_config, load_plan, plan_options, refuse, seconds
 from .session import Session
 
 EXAMPLES = """
 kubectl nrl cluster list
+kubectl nrl cluster list -A -o json
+kubectl nrl cluster list -n rl -w
 kubectl nrl cluster up recipe.yaml --infra infra.yaml
 kubectl nrl cluster up recipe.yaml --infra infra.yaml --target kuberay.generation --target deployments.judge
 kubectl nrl cluster up recipe.yaml --infra infra.yaml --recreate
@@ -28,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "action", metavar="list|up|down", choices=_ACTIONS, help="show clusters, start one, or stop one with its jobs"
     )
     add_plan_arguments(parser)
+    cluster_list.add_arguments(parser)
     group = parser.add_argument_group("up and down")
     group.add_argument(
         "--wait", action=argparse.BooleanOptionalAction, default=True, help="until it is ready, or gone (default)"
@@ -43,15 +46,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def handle(args: argparse.Namespace, session: Session) -> ExitCode:
-    from .. import local
-
     if args.action == "list":
         if args.words:
             raise UsageError(f'unrecognized argument "{args.words[0]}"', f"{PROG} cluster list")
-        session.output.result(
-            LocalList(local.clusters(session.env), session.clock(), "no Ray cluster is up on this machine")
-        )
-        return ExitCode.OK
+        return cluster_list.show(args, session)
+    for name in ("all_namespaces", "watch"):
+        if getattr(args, name):
+            raise UsageError(f"--{name.replace('_', '-')} belongs to cluster list", f"{PROG} cluster {args.action} ...")
     return _up(args, session) if args.action == "up" else _down(args, session)
 
 

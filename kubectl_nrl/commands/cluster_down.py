@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ExitCode, UsageError
+from ..errors import ClusterError, ExitCode, UsageError
 from .cluster_guard import goer, guard
 from .cluster_up import plan_for, targets
 from .connecting import RAY_API, namespace_of, open_cluster, paste
@@ -49,7 +49,7 @@ def down(args: argparse.Namespace, session: Session, config: Config, prog: str) 
     from ..apply import look, units_of
     from .long_lived import doomed, drift_ignores, targets_of
 
-    cluster, plan = plan_for(args, session, config, prog)
+    cluster, _, plan = plan_for(args, session, config, prog)
     plan = targets_of(plan, targets(args))
     say_namespace(session, plan)
     standings = look(units_of(plan), plan.namespace, cluster, plan.run.user, drift_ignores(session, plan))
@@ -64,7 +64,10 @@ def down_by_name(args: argparse.Namespace, session: Session, word: str) -> ExitC
 
     if targets(args):
         raise UsageError("--target chooses among what a recipe's infra file describes", "cluster down RECIPE --infra F")
-    cluster = open_cluster(session)
+    try:
+        cluster = open_cluster(session)
+    except ClusterError as error:
+        raise UsageError(f'no cluster "{word}" is up on this machine; {error.message}', error.hint) from error
     namespace = namespace_of(session, cluster)
     live = cluster.get(RAY_API, "RayCluster", _name(session, namespace, word), namespace)
     if live is None:

@@ -73,10 +73,11 @@ def guard(session: Session, goers: Sequence[Goer], *, yes: bool, force: bool, co
             f'{others[0].words} belongs to {others[0].owner.words} (you are "{session.user.name}")',
             f"{command} --force --yes",
         )
-    for found in goers:
-        session.output.progress(found.line)
     asked = [g for g in goers if g.busy or not g.owner.mine]
     terminal = sys.stdin.isatty() and sys.stderr.isatty()
+    if len(goers) > 1 or not (asked or terminal):  # else the question says it
+        for found in goers:
+            session.output.progress(found.line)
     if goers and (asked or terminal):
         first = (asked or list(goers))[0]
         more = f" and {len(goers) - 1} more" if len(goers) > 1 else ""

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ClusterError, ExitCode
-from .connecting import open_cluster, paste
-from .planning import load_plan, plan_options, refuse
-from .run_launch import refuse_failed, refuse_refused, say_checks, say_namespace
+from ..errors import ExitCode
+from .cluster_checks import answers, refuse_failed, require_room, say
+from .cluster_plan import cluster_plan
+from .connecting import paste
+from .run_launch import refuse_refused, say_namespace
 from .session import Session
 
 if TYPE_CHECKING:
-    from ..api import Check
     from ..apply import Standing
     from ..config import Config
     from ..plan import Plan
@@ -77,29 +77,17 @@ def targets(args: argparse.Namespace) -> list[str]:
     return [*args.target, *(f"kuberay.{role}" for role in args.role)]
 
 
-def plan_for(args: argparse.Namespace, session: Session, config: Config, prog: str) -> tuple[Any, Plan]:
-    """The cluster and the long-lived Plan for it. Raises `ConfigError`, and `ClusterError` when it cannot be reached."""
-    from ..facts import discover
-
+def plan_for(args: argparse.Namespace, session: Session, config: Config, prog: str) -> tuple[Any, Config, Plan]:
+    """The cluster, the config and the long-lived Plan for it. Raises `ConfigError`, and `ClusterError` when it cannot be reached."""
     args.mode = "raycluster"
-    try:
-        cluster = open_cluster(session)
-        facts = discover(cluster)
-    except ClusterError:
-        _, offline = load_plan(args, session, run=session.new_run(), prog=prog, config=config)
-        refuse(offline.problems)  # what is wrong in the files is said even when the cluster is out of reach
-        raise
-    run, names = session.new_run(), cluster.namespace
-    _, plan = load_plan(args, session, facts, run=run, context_namespace=names, prog=prog, config=config)
-    refuse(plan.problems)
-    return cluster, plan
+    return cluster_plan(args, session, session.new_run(), config, prog)
 
 
 def up(args: argparse.Namespace, session: Session, config: Config, prog: str) -> ExitCode:
     """Bring the targets up. Raises `NrlError`."""
     from .long_lived import LongLived, Wishes, say_daemons, targets_of
 
-    cluster, plan = plan_for(args, session, config, prog)
+    cluster, config, plan = plan_for(args, session, config, prog)
     plan = targets_of(plan, targets(args))
     if args.dry_run:
         from .manifest_text import plan_yaml
@@ -125,21 +113,21 @@ def up(args: argparse.Namespace, session: Session, config: Config, prog: str) ->
 def may_be_made(
     args: argparse.Namespace, session: Session, cluster: Any, config: Config, plan: Plan, standings: Sequence[Standing]
 ) -> None:
-    """Ask providers and API server about what is missing, all at once. Raises `ClusterError`; asks nothing for what is there."""
+    """Ask about what is missing, all at once. Raises `ClusterError`; asks nothing where all is there."""
     from dataclasses import replace
 
-    from .. import plan as plans
     from ..apply import dry_run
+    from ..preflight import blocking
 
     missing = [j.planned for s in standings for j in s.judgements if j.verdict in ("absent", "going")]
     if not missing and not args.recreate:
         return
-    checks: list[Check] = plans.preflight(
-        config, plan, plan_options(args, session, cluster.namespace), session.manager, cluster
-    )
-    say_checks(session, checks)
-    refuse_failed(checks)
-    said = dry_run(replace(plan, objects=tuple(missing or plan.objects)), cluster)
+    wanted = replace(plan, objects=tuple(missing or plan.objects))
+    found = answers(args, session, cluster, config, wanted, room=bool(getattr(args, "require_capacity", False)))
+    say(session, found.topics)
+    refuse_failed(blocking(found.topics))
+    require_room(found.room)
+    said = dry_run(wanted, cluster)
     for note in said.notes:
         session.output.note(note)
     refuse_refused(said, plan)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError, UsageError
+from ..labels import WANDB
 from .session import Session
 
 if TYPE_CHECKING:
@@ -42,6 +43,16 @@ def ray_connector(cluster: Any, namespace: str) -> Callable[[str], RayJobs]:
     return connect
 
 
+def note_wandb(session: Session, cluster: Any, rayjob: Mapping[str, Any], url: str) -> None:
+    """Keep a run's wandb page on its record, which other laptops read."""
+    meta = rayjob["metadata"]
+    try:
+        body = {"metadata": {"annotations": {WANDB: url}}}
+        cluster.patch(RAY_API, "RayJob", meta["name"], meta["namespace"], body)
+    except ClusterError as error:
+        session.output.debug(f"wandb page not recorded: {error.message}")
+
+
 def namespace_of(session: Session, cluster: Cluster) -> str:
     """The flag's namespace, else the context's."""
     return session.namespace or cluster.namespace
@@ -57,11 +68,16 @@ def paste(session: Session, namespace: str, *words: str) -> str:
     return shlex.join(["kubectl", "nrl", *words, *flags])
 
 
+def can_ask() -> bool:
+    """Whether a person is there to answer a question."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
 def agree(session: Session, question: str, *, yes: bool, flag: str = "--yes") -> None:
     """Return when the person agrees: by the flag, or by an answer on a terminal. Raises `UsageError` otherwise."""
     if yes:
         return
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not can_ask():
         raise UsageError(question.rstrip("?").split(";")[0], f"{flag} answers yes where there is no terminal to ask on")
     session.output.plain(f"{question} [y/N]")
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):

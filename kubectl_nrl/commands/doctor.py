@@ -1,4 +1,4 @@
-"""`kubectl nrl doctor`: what this machine needs for a run, each with its fix where something is wrong.
+"""`kubectl nrl doctor`: what this machine and this cluster need for a run, each with its fix where something is wrong.
 
 All checks run at once, and none is waited for longer than a few seconds: who asks a doctor has waited before.
 """
@@ -18,6 +18,7 @@ EXAMPLES = """
 kubectl nrl doctor
 kubectl nrl doctor --context my-cluster -o json
 kubectl nrl doctor --install
+kubectl nrl doctor --rbac -n rl | kubectl apply -f -
 """
 
 _WORDS = {"ok": "ok", "note": "note", "warning": "warning", "failed": "FAILED"}
@@ -51,17 +52,21 @@ class Doctor:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--install", action="store_true", help="this installation alone: no kubectl, no cluster")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--install", action="store_true", help="this installation alone: no kubectl, no cluster")
+    what.add_argument("--rbac", action="store_true", help="print the least Role that an admin must grant for RayJobs")
 
 
 def handle(args: argparse.Namespace, session: Session) -> ExitCode:
+    if args.rbac:
+        return _rbac(session)
     result = Doctor(examine(_probes(session, install_only=args.install), PATIENCE))
     session.output.result(result)
     return ExitCode.FAILED if result.failed else ExitCode.OK
 
 
 def _probes(session: Session, *, install_only: bool) -> list[Probe]:
-    from . import doctor_cluster, doctor_machine
+    from . import doctor_cluster, doctor_kuberay, doctor_machine, doctor_namespace
     from .verbs import VERBS
 
     probes = [
@@ -73,13 +78,40 @@ def _probes(session: Session, *, install_only: bool) -> list[Probe]:
     ]
     if install_only:
         return probes
+    reached = doctor_cluster.Reached(session)
     return [
         *probes,
         Probe(lambda: doctor_machine.ray(PROGRAM_PATIENCE), _late("ray")),
         Probe(lambda: doctor_machine.user(session), _late("user")),
         Probe(lambda: doctor_cluster.kubectl(session.env, PROGRAM_PATIENCE), _late("kubectl")),
-        Probe(lambda: doctor_cluster.cluster(session), _silent()),
+        Probe(reached.look, _silent()),
+        reached.probe("kuberay", doctor_kuberay.kuberay),
+        reached.probe("operator", doctor_kuberay.operator),
+        reached.probe("schedulers", doctor_kuberay.schedulers),
+        reached.probe("dra", doctor_kuberay.dra),
+        reached.probe("permissions", doctor_namespace.permissions),
+        reached.probe("runs", doctor_namespace.runs),
+        reached.probe("orphans", doctor_namespace.orphans),
     ]
+
+
+def _rbac(session: Session) -> ExitCode:
+    """The Role, for what this cluster serves; without a cluster, for what every run needs."""
+    from ..errors import ClusterError
+    from ..facts import discover
+    from ..preflight import role_rules
+    from .connecting import namespace_of, open_cluster
+    from .doctor_namespace import LeastRole, needs
+
+    namespace, facts = session.namespace or "default", None
+    try:
+        cluster = open_cluster(session)
+        namespace = namespace_of(session, cluster)
+        facts = discover(cluster)
+    except ClusterError as error:
+        session.output.note(f"without what only some clusters serve: {error.message}")
+    session.output.result(LeastRole(namespace, role_rules(needs(facts))))
+    return ExitCode.OK
 
 
 def _late(name: str) -> Finding:

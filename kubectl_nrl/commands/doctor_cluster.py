@@ -1,16 +1,25 @@
-"""The checks of `doctor` that concern the way to a cluster: kubectl, the kubeconfig, whether the server answers."""
+"""The checks of `doctor` on the way to a cluster: kubectl, the kubeconfig, whether the server answers; and who waits for it.
+
+What looks at the cluster itself stands in doctor_kuberay.py (what it serves) and doctor_namespace.py (what I may and have).
+"""
 
 from __future__ import annotations
 
 import json
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError
-from .connecting import open_cluster
-from .doctor_finding import Finding
+from .connecting import namespace_of, open_cluster
+from .doctor_finding import PATIENCE, Finding, Probe
 from .session import Session
+
+if TYPE_CHECKING:
+    from ..api import ClusterFacts
 
 
 def kubectl(env: Mapping[str, str], seconds: float) -> Iterator[Finding]:
@@ -34,28 +43,69 @@ def kubectl(env: Mapping[str, str], seconds: float) -> Iterator[Finding]:
         yield Finding("kubectl", "ok", f"{version} ({file})")
 
 
-def cluster(session: Session) -> Iterator[Finding]:
-    """The kubeconfig, then the server it names, then what the server must serve."""
-    try:
-        reached = open_cluster(session)
-    except ClusterError as error:
-        yield Finding("kubeconfig", "failed", error.message, error.hint)
-        return
-    where = f"context {reached.context}" if reached.context else reached.server
-    yield Finding("kubeconfig", "ok", f"{where}, namespace {session.namespace or reached.namespace}")
-    try:
-        version = reached.server_version()
-    except ClusterError as error:
-        yield Finding("cluster", "failed", error.message, error.hint)
-        return
-    yield Finding("cluster", "ok", f"{reached.server} answers: Kubernetes {version}")
-    try:
-        served = reached.served()
-    except ClusterError as error:
-        yield Finding("kuberay", "note", f"not known: {error.message}", error.hint)
-        return
-    if "v1" in served.get("ray.io", ()):
-        yield Finding("kuberay", "ok", "ray.io/v1 is served")
-    else:
-        message = "this cluster does not serve ray.io/v1, so no run can start on it"
-        yield Finding("kuberay", "failed", message, "helm install kuberay-operator kuberay/kuberay-operator")
+class Reached:
+    """The cluster, for the checks that need it: they wait until it answered, and say nothing when it does not.
+
+    `cluster` and `namespace` are set once it did.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.cluster: Any = None
+        self.namespace = ""
+        self._settled = threading.Event()
+        self._lock = threading.Lock()
+
+    def look(self) -> Iterator[Finding]:
+        """The kubeconfig, then the server it names."""
+        try:
+            yield from self._reach()
+        finally:
+            self._settled.set()
+
+    def _reach(self) -> Iterator[Finding]:
+        try:
+            cluster = open_cluster(self.session)
+        except ClusterError as error:
+            yield Finding("kubeconfig", "failed", error.message, error.hint)
+            return
+        where = f"context {cluster.context}" if cluster.context else cluster.server
+        self.namespace = namespace_of(self.session, cluster)
+        yield Finding("kubeconfig", "ok", f"{where}, namespace {self.namespace}")
+        try:
+            version = cluster.server_version()
+            # Everybody may read the version, and who is not known may read nothing else.
+            cluster.served()
+        except ClusterError as error:
+            yield Finding("cluster", "failed", error.message, error.hint or "kubectl auth whoami")
+            return
+        self.cluster = cluster
+        yield Finding("cluster", "ok", f"{cluster.server} answers: Kubernetes {version}")
+
+    def facts(self) -> ClusterFacts:
+        """What it serves, asked for once. Raises `ClusterError`."""
+        with self._lock:
+            return self._facts
+
+    @cached_property
+    def _facts(self) -> ClusterFacts:
+        from ..facts import discover
+
+        return discover(self.cluster)
+
+    def probe(self, name: str, look: Callable[[Reached], Iterable[Finding]]) -> Probe:
+        """A check that begins when the server answered; a refusal is a note, since it says nothing of what is there."""
+
+        def begin() -> Iterator[Finding]:
+            self._settled.wait()
+            if self.cluster is None:
+                return
+            try:
+                yield from look(self)
+            except ClusterError as error:
+                from ..preflight import refusal
+
+                yield Finding(name, "note", f"not known: {refusal(error)}", error.hint)
+
+        late = Finding(name, "warning", f"not known after {PATIENCE:g} s: the cluster is slow", "kubectl nrl doctor")
+        return Probe(begin, late, lambda: self.cluster is not None)

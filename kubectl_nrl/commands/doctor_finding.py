@@ -33,10 +33,14 @@ class Finding:
 
 @dataclass(frozen=True)
 class Probe:
-    """A check: `look` yields findings as it gets them; `late` is what is said when it does not come to its end."""
+    """A check: `look` yields findings as it gets them; `late` is what is said when it does not come to its end.
+
+    `begun` says whether it could begin: what waits for something that is itself late says nothing.
+    """
 
     look: Callable[[], Iterable[Finding]]
     late: Finding
+    begun: Callable[[], bool] = lambda: True
 
 
 @dataclass
@@ -70,5 +74,5 @@ def examine(probes: Sequence[Probe], seconds: float) -> list[Finding]:
     for run in runs:
         # `done` is read first: what is found after the deadline is no longer waited for, but never lost half-way.
         late = not run.done
-        findings += [*run.found, *([run.probe.late] if late else [])]
+        findings += [*run.found, *([run.probe.late] if late and run.probe.begun() else [])]
     return findings

@@ -21,6 +21,11 @@ class Driver:
     def __init__(self, submitter: Submitter, run: RunInfo, reached: Reached) -> None:
         self._submitter, self._run, self._reached = submitter, run, reached
 
+    @property
+    def life(self) -> str:
+        """Which of the heads that the cluster had this connection leads to."""
+        return str(self._reached.jobs.life)
+
     def get(self, submission_id: str) -> dict[str, Any] | None:
         """`status` and `message`; None for a driver that the cluster does not know."""
         state = self._submitter.state(self._run, self._reached)

@@ -16,7 +16,9 @@ from ..labels import RUN
 from ..plan.assemble import METADATA_MAX
 from ..rayjob_state import outcome, status_of
 from .connecting import RAY_API, paste, ray_connector
+from .run_panel import RunPanel
 from .session import Session
+from .waiting import Stuck, asked
 
 if TYPE_CHECKING:
     from ..api import CodeSource, Prepared, RunInfo, Staged
@@ -40,30 +42,40 @@ class Handover:
 
     def __init__(
         self, session: Session, cluster: Any, namespace: str, run: RunInfo, line: str, entrypoint: str, source: CodeSource,
-        prepared: Prepared | None,
+        prepared: Prepared | None, start_limit: float | None = None,
     ) -> None:  # fmt: skip
         self._session, self._cluster, self._namespace, self._run = session, cluster, namespace, run
         self._line, self._entrypoint = line, entrypoint
         self._source, self._prepared = source, prepared
+        self._start_limit = start_limit
         self.done = False
 
     def complete(self, rayjob: Mapping[str, Any], timeout: float | None, event: Callable[..., None]) -> bool:
         """Wait for the Ray cluster, `timeout` seconds at most, and submit; False when the run ended, or time ran out, before.
 
         Raises `NrlError` with exit code UNKNOWN when an outage outlasted `PATIENCE`: the run is left alone then, and `job resume`
-        goes on; `ClusterError` for what trying again does not help.
+        goes on; `ClusterError` for what trying again does not help; `Stuck` when the Ray cluster cannot start.
         """
         from ..watch import Follow, RunTarget
 
         meta, output = rayjob["metadata"], self._session.output
+        panel = RunPanel(self._session, f"rayjob/{meta['name']}", output.progress)
         follow = Follow(
-            self._cluster, RunTarget(self._namespace, meta["name"], meta["uid"], self._run.id), say=output.progress,
-            warn=output.warn, event=event,
+            self._cluster, RunTarget(self._namespace, meta["name"], meta["uid"], self._run.id), say=panel.say,
+            warn=output.warn, event=event, view=panel.view, shown=lambda: panel.shown, providers=asked(self._session),
+            start_limit=self._start_limit,
         )  # fmt: skip
         try:
-            if follow.until_waiting(timeout) is not None:
+            end = follow.until_waiting(timeout)
+            if end is not None and end.how == "stuck":
+                raise Stuck(end, follow)
+            if end is not None:
                 return False
+        except KeyboardInterrupt:
+            panel.close(keep=True)
+            raise
         finally:
+            panel.close()
             follow.close()
         return self._patiently(meta)
 

@@ -1,6 +1,7 @@
-"""`kubectl nrl job`: a run's log, its end by hand, and the submission that a laptop left undone. A run's id is enough.
+"""`kubectl nrl job`: the jobs there are, a job's log, its end by hand, and the submission that a laptop left undone.
 
-What acts on a run that is somebody else's needs both --force and a yes: the labels on the RayJob say whose it is.
+A run's id is enough. What acts on a run that is somebody else's needs both --force and a yes: the labels on the RayJob say
+whose it is, and the metadata of a Ray job.
 """
 
 from __future__ import annotations
@@ -8,42 +9,53 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from ..errors import ExitCode, UsageError
-from .connecting import namespace_of, open_cluster
+from ..errors import ClusterError, ExitCode, UsageError
+from ..parser import PROG
 from .session import Session
+from .targets import Words, add_recipe_arguments, run_here, tell_apart
 
 if TYPE_CHECKING:
-    from ..cluster import Cluster
-    from ..runs import RunRecord
+    from ..local import LocalRecord
 
 EXAMPLES = """
+kubectl nrl job list
+kubectl nrl job list recipe.yaml --infra infra.yaml
 kubectl nrl job logs 20261130-120000-abcd
 kubectl nrl job logs 20261130-120000-abcd -f
 kubectl nrl job logs rayjob/grpo-a --tail 200
+kubectl nrl job logs recipe.yaml --infra infra.yaml -f
 kubectl nrl job stop 20261130-120000-abcd
 kubectl nrl job resume 20261130-120000-abcd --repo-root ~/nemo-rl
-kubectl nrl job list
 """
 
 _ACTIONS = ("list", "logs", "stop", "resume")
 #: The actions that a flag belongs to.
 _FLAGS = {
     "follow": ("logs",), "tail": ("logs",), "force": ("stop", "resume"), "yes": ("stop",), "repo_root": ("resume",),
-    "wait": ("resume",),
+    "wait": ("resume",), "local": ("list",),
 }  # fmt: skip
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "action", metavar="list|logs|stop|resume", choices=_ACTIONS,
-        help="the jobs of this machine, a driver's log, the end of a run, or what a laptop that left did not submit",
+        help="the jobs there are, a driver's log, the end of a run, or what a laptop that left did not submit",
     )  # fmt: skip
-    parser.add_argument("id", metavar="ID", nargs="?", help="a run's id, its RayJob's name, or rayjob/NAME")
+    add_recipe_arguments(
+        parser, "[ID] [RECIPE]",
+        "a run's id, rayjob/NAME, raycluster/NAME (its newest job) or Ray's id of a job; or a recipe (its newest run)",
+    )  # fmt: skip
+    parser.add_argument("--role", default="training", help="with RECIPE: on whose cluster (training)")
+    list_ = parser.add_argument_group("list")
+    list_.add_argument("--local", action="store_true", help="the jobs of this machine only")
     logs = parser.add_argument_group("logs")
     logs.add_argument("-f", "--follow", action="store_true", help="follow to the run's end; exit as the run does")
     logs.add_argument("--tail", metavar="LINES", type=lines, help="the last lines only (default: all)")
     stop = parser.add_argument_group("stop and resume")
-    stop.add_argument("--force", action="store_true", help="also a run of another owner")
+    stop.add_argument(
+        "--force", action="store_true",
+        help="also a run of another owner; and when Ray does not answer, stop it by deleting its RayJob",
+    )  # fmt: skip
     stop.add_argument("--yes", action="store_true", help="answer yes to questions (stop)")
     resume = parser.add_argument_group("resume")
     resume.add_argument("--repo-root", metavar="DIR", help="the directory whose code is uploaded (default: this one)")
@@ -53,62 +65,80 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def handle(args: argparse.Namespace, session: Session) -> ExitCode | int:
+    words = tell_apart(args.words, session, f"{PROG} job {args.action}")
+    _refuse_flags(args, words)
+    if args.action == "list":
+        from .job_list import show
+
+        return show(args, session, words)
+    if words.name is None and words.recipe is None:
+        raise UsageError("a run's ID, or RECIPE, is missing", "kubectl nrl runs")
+    here = _here(args, session, words)
+    if args.action == "logs":
+        return _logs(args, session, words, here)
+    if args.action == "stop":
+        return _stop(args, session, words, here)
+    return _resume(args, session, words, here)
+
+
+def _here(args: argparse.Namespace, session: Session, words: Words) -> LocalRecord | None:
+    """The run of this machine that the words name."""
     from . import local_job
 
-    _refuse_flags(args)
-    if args.action == "list":
-        return _list(args, session)
-    if args.id is None:
-        raise UsageError("a run's ID is missing", "kubectl nrl runs")
-    here = local_job.find(session, args.id)
-    if args.action == "logs":
-        if here is not None:
-            return local_job.logs(session, here, follow=args.follow, lines=args.tail)
-        from .job_logs import logs
+    return local_job.find(session, words.name) if words.name else run_here(args, session, words)
 
-        return logs(args, session)
-    if args.action == "resume":
-        return _resume(args, session, here)
+
+def _logs(args: argparse.Namespace, session: Session, words: Words, here: LocalRecord | None) -> ExitCode | int:
+    from . import job_logs, local_job
+    from .job_target import look_up, not_found
+
+    if here is not None:
+        return local_job.logs(session, here, follow=args.follow, lines=args.tail)
+    try:
+        place = look_up(args, session, words)
+    except ClusterError as error:
+        if args.follow or not job_logs.show_copy(session, words.what, error.message, args.tail):
+            raise
+        return ExitCode.OK
+    if place.job is None:
+        missing = not_found(words, place.namespace)
+        if not job_logs.show_copy(session, words.what, missing.message, args.tail):
+            raise missing
+        return ExitCode.OK
+    return job_logs.of_job(session, place.cluster, place.job, follow=args.follow, lines=args.tail)
+
+
+def _stop(args: argparse.Namespace, session: Session, words: Words, here: LocalRecord | None) -> ExitCode | int:
+    from ..runs import RunRecord
+    from . import job_cluster, job_stop, local_job
+    from .job_target import look_up, not_found
+
     if here is not None:
         return local_job.stop(session, here)
-    from .job_stop import stop
-
-    return stop(args, session)
-
-
-def _list(args: argparse.Namespace, session: Session) -> ExitCode:
-    """The jobs of this machine, whatever became of them."""
-    from .. import local
-    from .local_list import LocalList
-
-    if args.id is not None:
-        raise UsageError(f'unrecognized argument "{args.id}"', "kubectl nrl job list")
-    session.output.result(LocalList(local.runs(session.env), session.clock(), "no jobs on this machine"))
-    return ExitCode.OK
+    place = look_up(args, session, words)
+    if place.job is None:
+        raise not_found(words, place.namespace)
+    if isinstance(place.job, RunRecord):
+        return job_stop.stop(args, session, place.cluster, place.job)
+    return job_cluster.stop(args, session, place.cluster, place.job)
 
 
-def _resume(args: argparse.Namespace, session: Session, here: object) -> ExitCode | int:
+def _resume(args: argparse.Namespace, session: Session, words: Words, here: LocalRecord | None) -> ExitCode | int:
+    from ..runs import RunRecord
+    from .job_resume import resume
+    from .job_target import look_up, not_found
+
     if here is not None:
         raise UsageError(
-            f"run {args.id} runs on this machine, where nothing is uploaded", f"kubectl nrl job logs {args.id}"
+            f"run {here.id} runs on this machine, where nothing is uploaded", f"kubectl nrl job logs {here.id}"
         )
-    from .job_resume import resume
-
+    place = look_up(args, session, words)
+    if place.job is None:
+        raise not_found(words, place.namespace)
+    if not isinstance(place.job, RunRecord):
+        raise UsageError(f"job {place.job.id} is submitted already", f"kubectl nrl job logs {place.job.id} -f")
     args.wait = args.wait is not False
-    return resume(args, session)
-
-
-def connect_to_run(session: Session, word: str) -> tuple[Cluster, str, RunRecord | None]:
-    """The cluster, the namespace looked in, and the run that `word` names there."""
-    from ..runs import find_run
-
-    cluster = open_cluster(session)
-    namespace = namespace_of(session, cluster)
-    return cluster, namespace, find_run(cluster, namespace, word)
-
-
-def not_found(word: str, namespace: str) -> UsageError:
-    return UsageError(f'no run "{word}" in namespace "{namespace}"', "kubectl nrl runs -A")
+    return resume(args, session, place.cluster, place.job)
 
 
 def lines(word: str) -> int:
@@ -117,7 +147,7 @@ def lines(word: str) -> int:
     return int(word)
 
 
-def _refuse_flags(args: argparse.Namespace) -> None:
+def _refuse_flags(args: argparse.Namespace, words: Words) -> None:
     for name, actions in _FLAGS.items():
         value = getattr(args, name)
         given = value is not None if name in ("wait", "tail", "repo_root") else bool(value)
@@ -125,5 +155,5 @@ def _refuse_flags(args: argparse.Namespace) -> None:
             flag = "--" + name.replace("_", "-")
             raise UsageError(
                 f"{flag} belongs to job {' and '.join(actions)}",
-                " ".join(w for w in (f"kubectl nrl job {args.action}", args.id) if w),
+                " ".join(w for w in (f"kubectl nrl job {args.action}", words.what) if w),
             )

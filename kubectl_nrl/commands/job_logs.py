@@ -5,75 +5,79 @@ Following ends with the run's state and its exit code; the end of what can be re
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ClusterError, ExitCode, NrlError
+from ..errors import ExitCode, NrlError
+from ..labels import ownership
 from ..rayjob_state import outcome
-from .connecting import ray_connector
-from .job import connect_to_run, not_found
+from .connecting import note_wandb, ray_connector
+from .run_failure import of_rayjob
 from .run_launch import commands_for, say_left_alone
+from .run_panel import RunPanel
 from .run_result import LogFacts, RunResult
 from .session import Session
+from .waiting import asked
 
 if TYPE_CHECKING:
-    from ..runs import RunRecord
+    from ..runs import ClusterJob, RunRecord
+    from ..triage import DeadPod
     from ..watch import DriverLog, LogEnd
 
 #: Seconds without an answer after which a head counts as gone.
 HEAD_PATIENCE = 10.0
 
 
-@dataclass
 class Tail:
     """A sink that shows the last `lines` of what was there at first, and then everything (`lines` None: all)."""
 
-    show: Callable[[bytes], None]
-    lines: int | None
-    _held: list[bytes] = field(default_factory=list)
-    _open: bool = False
+    def __init__(self, show: Callable[[bytes], None], lines: int | None) -> None:
+        from ..watch import LastLines
+
+        self._show = show
+        self._held = None if lines is None else LastLines(lines)
 
     def feed(self, data: bytes) -> None:
-        if self._open or self.lines is None:
-            self.show(data)
+        if self._held is None:
+            self._show(data)
         else:
-            self._held.append(data)
+            self._held.feed(data)
 
     def caught_up(self) -> None:
         """The beginning is over: show its last lines."""
-        from ..watch import tail
-
-        if self._open or self.lines is None:
-            return
-        self._open = True
-        kept = tail(b"".join(self._held), self.lines)
-        self._held.clear()
+        held, self._held = self._held, None
+        kept = held.take() if held is not None else b""
         if kept:
-            self.show(kept)
+            self._show(kept)
 
 
-def logs(args: argparse.Namespace, session: Session) -> ExitCode | int:
-    """Show a run's log, following it when asked; the run's own exit code when followed, else 0."""
+def of_job(
+    session: Session, cluster: Any, job: RunRecord | ClusterJob, *, follow: bool, lines: int | None
+) -> ExitCode | int:
+    """Show a job's log, following it when asked; the job's own exit code when followed, else 0."""
+    from ..runs import RunRecord
+    from . import job_cluster
+
+    if isinstance(job, RunRecord):
+        return _Logs(session, cluster, job, lines).show(follow=follow)
+    return job_cluster.logs(session, cluster, job, follow=follow, lines=lines)
+
+
+def show_copy(session: Session, word: str, why: str, lines: int | None) -> bool:
+    """Show the copy that this machine has of a run's log, with `why` it is only that; False when there is none."""
+    from ..watch import directory
+
     try:
-        cluster, namespace, run = connect_to_run(session, args.id)
-    except ClusterError as error:
-        copy = _local_copy(session, args.id, None)
-        if copy is None or args.follow:
-            raise
-        session.output.warn(f"{error.message}; this is the copy on this machine")
-        _show_file(session, copy, args.tail)
-        return ExitCode.OK
-    if run is None:
-        copy = _local_copy(session, args.id, None)
-        if copy is None:
-            raise not_found(args.id, namespace)
-        session.output.warn(f'no run "{args.id}" in namespace "{namespace}"; this is the copy on this machine')
-        _show_file(session, copy, args.tail)
-        return ExitCode.OK
-    return _Logs(session, cluster, run, args.tail).show(follow=args.follow)
+        path = directory(word, session.env) / "driver.log"
+    except ValueError:
+        return False
+    if not path.is_file():
+        return False
+    session.output.warn(f"{why}; this is the copy on this machine")
+    _show_file(session, path, lines)
+    return True
 
 
 def follow(session: Session, cluster: Any, run: RunRecord) -> ExitCode | int:
@@ -113,7 +117,7 @@ class _Logs:
         end = self._read_once()
         if follow:
             self._session.output.plain(f"rayjob/{run.name}: {run.state}{f' ({run.reason})' if run.reason else ''}")
-        self._result(end)
+        self._result(end, tell=follow)
         return int(run.exit_code or 0) if follow else ExitCode.OK
 
     def _reader(self) -> DriverLog:
@@ -133,8 +137,8 @@ class _Logs:
         from ..watch import Source
 
         run = self._run
-        if self._copy is not None and self._is_whole(run):
-            _show_file(self._session, self._copy.path, self._lines)
+        if self._is_whole(run):
+            _show_file(self._session, self._folder / "driver.log", self._lines)
             return None
         if not run.ray_cluster:
             self._session.output.note(f"run {run.id} ended without a driver ({run.state})")
@@ -148,7 +152,11 @@ class _Logs:
         if reader.failure is not None:
             raise reader.failure
         self._tail.caught_up()
-        if not end.bytes and not end.complete:
+        kept = self._folder / "driver.log"
+        if not end.bytes and self._copy is None and kept.is_file():
+            # Another process of this machine keeps it: what that one has so far is what there is.
+            _show_file(self._session, kept, self._lines)
+        elif not end.bytes and not end.complete:
             raise NrlError(
                 f"the log of run {run.id} is out of reach: {end.why}; there is no copy on this machine",
                 "launch.logDir in the infra file keeps a copy on shared storage",
@@ -160,9 +168,10 @@ class _Logs:
 
     def _is_whole(self, run: RunRecord) -> bool:
         """Whether the copy is of this run's last attempt, to its last byte."""
-        record = self._copy.record if self._copy is not None else {}
-        of_run = str(record.get("cluster_uid", "")).rstrip("+") == run.ray_cluster
-        return run.final and of_run and bool(record.get("complete"))
+        from ..watch import read_record
+
+        record = read_record(self._folder)
+        return run.final and record.get("cluster_uid") == run.ray_cluster and bool(record.get("complete"))
 
     def _follow(self) -> ExitCode | int:
         from ..watch import Follow, RunTarget
@@ -170,9 +179,20 @@ class _Logs:
         run, output = self._run, self._session.output
         reader = self._reader()
         target = RunTarget(run.namespace, run.name, run.uid, run.id)
-        follow = Follow(self._cluster, target, say=output.progress, warn=output.warn, log=reader)
+        panel = RunPanel(self._session, f"rayjob/{run.name}", output.progress)
+        follow = Follow(
+            self._cluster,
+            target,
+            say=panel.say,
+            warn=output.warn,
+            view=panel.view,
+            shown=lambda: panel.shown,
+            log=reader,
+            providers=asked(self._session),
+        )
         try:
             end = follow.until_final()
+            panel.close()
             if end.outcome is None:
                 output.error(f"the outcome is unknown: {end.message}; it may still run")
                 say_left_alone(self._session, run.namespace, run.id, "to come back:")
@@ -186,22 +206,29 @@ class _Logs:
             if not read.complete:
                 output.warn(f"the end of the driver's log may be missing here: {read.why}")
             self._run = type(run)(follow.rayjob)
-            self._result(read)
+            self._result(read, follow.deaths())
             return int(end.outcome.exit_code)
         except KeyboardInterrupt:
+            panel.close(keep=True)
             reader.stop()
             say_left_alone(self._session, run.namespace, run.id, "interrupted; the run goes on")
             return ExitCode.INTERRUPTED
         finally:
+            panel.close()
             reader.stop()
             follow.close()
 
-    def _result(self, end: LogEnd | None) -> None:
-        """With -o json or yaml: the run as one object on stdout, the log having gone to stderr."""
+    def _result(self, end: LogEnd | None, deaths: Sequence[DeadPod] = (), *, tell: bool = True) -> None:
+        """What a failed run died of; with -o json or yaml the run as one object on stdout, the log having gone to stderr."""
         output, run = self._session.output, self._run
+        ended = outcome(run.status)
+        failure = None
+        if ended is not None and (tell or output.format != "text"):
+            failure = of_rayjob(self._session, ended, run.status, str(self._folder / "driver.log"), deaths)
+        if failure and tell:
+            output.plain(failure.text())
         if output.format == "text":
             return
-        ended = outcome(run.status)
         path = self._folder / "driver.log"
         log = None
         if path.exists():
@@ -209,25 +236,20 @@ class _Logs:
         commands = commands_for(self._session, run.namespace, run.id)
         code = int(ended.exit_code) if ended else 0
         message = ended.message if ended else ""
-        output.result(RunResult(run.id, run.rayjob, run.state, run.reason, message, code, commands, log, self._wandb))
+        made = RunResult(run.id, run.rayjob, run.state, run.reason, message, code, commands, log, self._wandb)
+        output.result(replace(made, failure=failure))
 
     def _on_wandb(self, url: str) -> None:
         self._wandb = url
         self._session.output.progress(f"wandb: {url}")
-
-
-def _local_copy(session: Session, word: str, run: RunRecord | None) -> Path | None:
-    from ..watch import directory
-
-    try:
-        path = directory(run.id if run else word, session.env) / "driver.log"
-    except ValueError:
-        return None
-    return path if path.is_file() else None
+        if self._run.wandb != url and ownership(self._run.rayjob, self._session.user).mine:
+            note_wandb(self._session, self._cluster, self._run.rayjob, url)
 
 
 def _show_file(session: Session, path: Path, lines: int | None) -> None:
-    from ..watch import shown, tail
+    from ..watch import pieces, shown
 
-    data = shown([path.read_bytes()])
-    session.output.log(data if lines is None else tail(data, lines))
+    sink = Tail(session.output.log, lines)
+    for piece in shown(pieces(path)):
+        sink.feed(piece)
+    sink.caught_up()

@@ -6,29 +6,23 @@ The RayJob holds what is submitted; only the code comes from this machine.
 from __future__ import annotations
 
 import argparse
-import base64
-import gzip
 import json
 from collections.abc import Mapping
 from typing import Any
 
 from ..errors import ExitCode, UsageError
 from ..labels import SUBMISSION, annotations_of, ownership
-from ..runs import RunRecord
-from ..script import MOUNTED_SCRIPT, decode, embedded
+from ..runs import RunRecord, script_of
+from ..script import embedded
 from .connecting import observer, paste
 from .handover import Handover
-from .job import connect_to_run, not_found
 from .run_launch import commands_for, say_left_alone
 from .run_result import RunResult
 from .session import Session
 
 
-def resume(args: argparse.Namespace, session: Session) -> ExitCode | int:
+def resume(args: argparse.Namespace, session: Session, cluster: Any, run: RunRecord) -> ExitCode | int:
     """Upload, submit, and follow. Raises `UsageError` for a run that is over, submitted, or not mine."""
-    cluster, namespace, run = connect_to_run(session, args.id)
-    if run is None:
-        raise not_found(args.id, namespace)
     record = _record(session, run)
     _guard(args, session, run)
     handover = _handover(args, session, cluster, run, record)
@@ -82,24 +76,12 @@ def _handover(
     from ..api import RunInfo
     from .uploading import code_source, prepare, request
 
-    line = str(record["line"])
-    script = decode(line) or _mounted(cluster, run)
+    script = script_of(cluster, run)
+    if script is None:
+        raise UsageError(f"run {run.id} was not made by this program: it cannot be submitted from here")
     source = code_source(session, str(record["codeSource"]))
     asked = request(session, args.repo_root, record.get("uploadPaths"), embedded(script, "recipe.yaml"))
     prepared = prepare(session, source, asked)
     info = RunInfo(run.id, session.clock(), session.user)
     entrypoint = embedded(script, "entrypoint.sh").rstrip("\n")
-    return Handover(session, cluster, run.namespace, info, line, entrypoint, source, prepared)
-
-
-def _mounted(cluster: Any, run: RunRecord) -> str:
-    """The script of a run whose line was too long, from the ConfigMap that its head mounts."""
-    from ..manifests.names import LABEL_MAX, cut
-
-    name = cut(f"nrl-launch-{run.name}", LABEL_MAX)
-    live = cluster.get("v1", "ConfigMap", name, run.namespace)
-    if live is None:
-        raise UsageError(
-            f"configmap/{name}, which holds what run {run.id} executes, is gone", "stop the run, and start it anew"
-        )
-    return gzip.decompress(base64.b64decode(live["binaryData"][MOUNTED_SCRIPT])).decode()
+    return Handover(session, cluster, run.namespace, info, str(record["line"]), entrypoint, source, prepared)

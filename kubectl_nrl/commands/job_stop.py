@@ -14,7 +14,6 @@ from ..errors import ClusterError, ExitCode, UsageError
 from ..labels import ownership
 from ..runs import RunRecord
 from .connecting import agree, paste, ray_connector
-from .job import connect_to_run, not_found
 from .run_result import LogFacts
 from .session import Session
 
@@ -26,7 +25,7 @@ GONE = 60.0
 
 @dataclass(frozen=True)
 class StopResult:
-    """`stopped`: this call stopped a running driver; `deleted`: nothing had run yet, and the RayJob was deleted."""
+    """`stopped`: this call stopped a running driver; `deleted`: the RayJob was deleted, since nothing had run yet or Ray did not obey."""
 
     run: RunRecord
     stopped: bool
@@ -40,7 +39,8 @@ class StopResult:
     def text(self) -> str:
         run = self.run
         if self.deleted:
-            return f"rayjob/{run.name} had not started a driver and was deleted"
+            had = "was deleted with its driver" if run.status.get("jobStatus") else "had no driver yet and was deleted"
+            return "\n".join([f"rayjob/{run.name} {had}", *([f"log: {self.log.path}"] if self.log else [])])
         lines = [f"rayjob/{run.name}: {run.state}" + ("" if self.stopped else ", was over already")]
         if self.released:
             still = f", still ending: {', '.join(self.not_gone)}" if self.not_gone else ""
@@ -63,18 +63,27 @@ class StopResult:
         }
 
 
-def stop(args: argparse.Namespace, session: Session) -> ExitCode | int:
-    """Stop a run and release it. Raises `UsageError` for a run that is not mine, unless forced."""
-    cluster, namespace, run = connect_to_run(session, args.id)
-    if run is None:
-        raise not_found(args.id, namespace)
+def stop(args: argparse.Namespace, session: Session, cluster: Any, run: RunRecord) -> ExitCode:
+    """Stop a run and release it, and return when that is true.
+
+    Raises `UsageError` for a run that is not mine, unless forced, and `ClusterError` when Ray does not obey; then --force
+    deletes the RayJob, whose pods take the driver with them.
+    """
     _guard(args, session, run)
     if not run.final and not run.status.get("jobStatus"):
-        return _delete(session, cluster, run)
+        session.output.progress(f"rayjob/{run.name} has no driver yet ({run.description}); deleting it")
+        return _delete(session, cluster, run, None)
     stopped = False
     if not run.final:
-        _stop_driver(session, cluster, run)
-        run = _until_final(session, cluster, run)
+        try:
+            _stop_driver(session, cluster, run)
+            run = _until_final(session, cluster, run)
+        except ClusterError as error:
+            if not args.force:
+                error.hint = error.hint or paste(session, run.namespace, "job", "stop", run.id, "--force")
+                raise
+            session.output.warn(f"{error.message}; deleting it")
+            return _delete(session, cluster, run, _keep_log(session, cluster, run))
         stopped = run.state == "STOPPED"
     log = _keep_log(session, cluster, run)
     return _release(session, cluster, run, stopped, log)
@@ -87,7 +96,7 @@ def _guard(args: argparse.Namespace, session: Session, run: RunRecord) -> None:
     if owner.owner and not args.force:
         raise UsageError(
             f'RayJob "{run.name}" belongs to {owner.words} (you are "{session.user.name}")',
-            paste(session, run.namespace, "job", "stop", args.id, "--force", "--yes"),
+            paste(session, run.namespace, "job", "stop", run.id, "--force", "--yes"),
         )
     pods = 1 + sum(int(group.get("replicas") or 0) for group in _groups(run))
     agree(
@@ -101,14 +110,13 @@ def _groups(run: RunRecord) -> list[dict[str, Any]]:
     return ((run.rayjob.get("spec") or {}).get("rayClusterSpec") or {}).get("workerGroupSpecs") or []
 
 
-def _delete(session: Session, cluster: Any, run: RunRecord) -> ExitCode:
-    """A run without a driver has no job to stop and nothing to remember."""
+def _delete(session: Session, cluster: Any, run: RunRecord, log: LogFacts | None) -> ExitCode:
+    """A run without a driver has no job to stop and nothing to remember; one that Ray cannot stop goes with its pods."""
     from ..apply import delete_run
 
-    session.output.progress(f"rayjob/{run.name} has no driver yet ({run.description}); deleting it")
     delete_run(cluster, run.rayjob, say=session.output.progress, within=NOTICED)
     session.manager.observe({"event": "torn-down", "run": run.id, "rayjob": run.name, "namespace": run.namespace})
-    session.output.result(StopResult(run, False, True, run.ray_cluster, (), None))
+    session.output.result(StopResult(run, False, True, run.ray_cluster, (), log))
     return ExitCode.OK
 
 
@@ -119,7 +127,7 @@ def _stop_driver(session: Session, cluster: Any, run: RunRecord) -> None:
     except ClusterError as error:
         raise ClusterError(
             f"rayjob/{run.name} was not stopped: {error.message}",
-            error.hint or f"kubectl delete rayjob {run.name} -n {run.namespace}",
+            error.hint,
             status=error.status,
             reason=error.reason,
         ) from error
@@ -136,10 +144,7 @@ def _until_final(session: Session, cluster: Any, run: RunRecord) -> RunRecord:
     finally:
         follow.close()
     if end.outcome is None:
-        raise ClusterError(
-            f"rayjob/{run.name} is not over yet: {end.message}",
-            paste(session, run.namespace, "job", "stop", run.id),
-        )
+        raise ClusterError(f"rayjob/{run.name} is not over {NOTICED:.0f} s after the stop: {end.message}")
     return RunRecord(follow.rayjob)
 
 
@@ -167,11 +172,14 @@ def _keep_log(session: Session, cluster: Any, run: RunRecord) -> LogFacts | None
 
 
 def _release(session: Session, cluster: Any, run: RunRecord, stopped: bool, log: LogFacts | None) -> ExitCode:
-    from ..apply import release
+    from ..apply import holders, release, take_children
 
     released = release(cluster, run.rayjob, within=GONE)
+    if not released.left:
+        take_children(cluster, run.rayjob, session.output.warn)
     session.manager.observe({"event": "torn-down", "run": run.id, "rayjob": run.name, "namespace": run.namespace})
     session.output.result(StopResult(run, stopped, False, released.ray_cluster, released.left, log))
-    if released.left:
-        session.output.warn(f"pods still there after {GONE:.0f} s: {', '.join(released.left)}")
+    for holder in holders(cluster, run.namespace, run.ray_cluster, released.pods):
+        session.output.warn(f"after {GONE:.0f} s {holder.words}")
+        session.output.hint(holder.look)
     return ExitCode.OK

@@ -10,8 +10,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..errors import ExitCode
+from ..rayjob_state import FAILED
 from .local_result import LocalResult
 from .reward_curve import RewardCurve
+from .run_failure import of_local
 from .session import Session
 
 if TYPE_CHECKING:
@@ -78,7 +80,8 @@ class LocalFollow:
         session = self._session
         plain = "utf" not in (session.env.get("LC_ALL") or session.env.get("LANG") or "utf-8").lower()
         commands = commands_for(session, self._run.id)
-        return LocalResult(self._run, session.clock(), commands, self._curve, self._page.url, plain)
+        failure = of_local(session, self._run) if self._run.shown_state == FAILED else None
+        return LocalResult(self._run, session.clock(), commands, self._curve, self._page.url, plain, failure)
 
     def _over(self) -> bool:
         """Look once: at the record first, so that a log that is read after a final state is read to its end."""

@@ -13,11 +13,12 @@ from .reward_curve import RewardCurve, plot
 
 if TYPE_CHECKING:
     from ..local import LocalRecord
+    from ..triage import Failure
 
 
 @dataclass(frozen=True)
 class LocalResult:
-    """A run on this machine as it is now: `curve` when its log was read, `commands` to come back to it."""
+    """A run on this machine as it is now: `curve` when its log was read, `commands` to come back to it, `failure` when it failed."""
 
     run: LocalRecord
     now: datetime
@@ -25,6 +26,7 @@ class LocalResult:
     curve: RewardCurve | None = None
     wandb: str = ""
     plain: bool = False
+    failure: Failure | None = None
 
     schema = "local_run"
 
@@ -42,6 +44,8 @@ class LocalResult:
         lines += [f"{name}: {place}" for name, place in self._places().items()]
         if self.wandb:
             lines.append(f"wandb: {self.wandb}")
+        if self.failure:
+            lines.append(self.failure.text())
         return "\n".join(lines)
 
     def _places(self) -> dict[str, str]:
@@ -58,6 +62,7 @@ class LocalResult:
             "commands": dict(self.commands),
             "rewards": [{"step": step, "reward": curve[step]} for step in sorted(curve)],
             "wandb": self.wandb,
+            "failure": self.failure.data() if self.failure else None,
         }
 
 

@@ -15,6 +15,7 @@ from ..errors import ClusterError, ExitCode, NrlError, UsageError
 from .cluster_guard import goer, guard
 from .connecting import observer
 from .session import Session
+from .waiting import asked
 
 if TYPE_CHECKING:
     from ..apply import Doomed, Standing, Unit
@@ -25,6 +26,8 @@ Action = Literal["created", "unchanged", "completed", "kept", "recreated"]
 #: Called in a thread of its own when a role's cluster is up; it should end soon when the event is set.
 AfterReady = Callable[["Unit", Mapping[str, Any], threading.Event], None]
 
+#: Seconds for a cause that does not heal alone.
+START_LIMIT = 900.0
 #: Lines of a difference that are shown; the rest is counted.
 CHANGES = 30
 
@@ -50,6 +53,7 @@ class Wishes:
     timeout: float = 900.0
     yes: bool = False
     force: bool = False
+    start_limit: float | None = START_LIMIT
 
 
 def targets_of(plan: Plan, targets: Sequence[str]) -> Plan:
@@ -170,7 +174,7 @@ class LongLived:
         self, standings: Sequence[Standing], lives: Mapping[str, Mapping[str, Any]], after_ready: AfterReady
     ) -> dict[str, Mapping[str, Any]]:
         from ..apply import Stopped, together
-        from ..watch import UntilReady
+        from ..watch import Unstartable, UntilReady
 
         checks = {check.name: check for check in self._plan.health_checks}
 
@@ -179,6 +183,7 @@ class LongLived:
                 until = UntilReady(
                     self._cluster, lives[unit.role], say=self._session.output.progress,
                     probe=self._probe(checks.get(unit.role)), suspended_by=self._suspends,
+                    providers=asked(self._session), start_limit=self._wishes.start_limit,
                 )  # fmt: skip
                 live = until.until(self._deadline, stop)
                 if live is None:
@@ -191,6 +196,9 @@ class LongLived:
 
         try:
             return together({s.unit.role: step(s.unit) for s in standings})
+        except Unstartable:
+            self._bring_up.take_back()
+            raise
         except (NrlError, KeyboardInterrupt):
             made = [f"{o['kind'].lower()}/{o['metadata']['name']}" for o in self._bring_up.made.objects]
             if made:

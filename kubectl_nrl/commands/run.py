@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError, ExitCode, UsageError
 from ..parser import PROG
+from .cluster_plan import cluster_plan
 from .connecting import open_cluster
 from .planning import (
     add_launch_arguments,
@@ -22,6 +23,7 @@ from .planning import (
     seconds,
 )
 from .session import Session
+from .waiting import add_start_timeout
 
 if TYPE_CHECKING:
     from ..api import RunInfo
@@ -34,6 +36,7 @@ kubectl nrl run recipe.yaml --infra infra.yaml grpo.max_num_steps=10 infra.image
 kubectl nrl run recipe.yaml --infra infra.yaml --dry-run
 kubectl nrl run recipe.yaml --infra infra.yaml --dry-run=server
 kubectl nrl run recipe.yaml --infra infra.yaml --no-wait
+kubectl nrl run recipe.yaml --infra infra.yaml --require-capacity
 kubectl nrl run recipe.yaml --infra infra.yaml --raycluster --replace
 kubectl nrl run recipe.yaml --infra local.infra.yaml --local
 """
@@ -48,11 +51,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = group.add_argument
     add("--run-id", metavar="ID", help="the run's id (default: date, time and four characters)")
     add("--timeout", metavar="SECONDS", type=seconds, default=86400, help="give up waiting after this long (86400)")
+    add_start_timeout(group)
     add(
         "--replace", action="store_true",
         help="delete a run of mine that has this RayJob's name, or stop what runs on the long-lived cluster, then run",
     )  # fmt: skip
     add("--yes", action="store_true", help="answer yes to questions")
+    add("--require-capacity", action="store_true", help="refuse (exit 3) unless all of it can start now")
     add("--recreate", action="store_true", help="make long-lived clusters anew that differ from the infra file")
     add("--force", action="store_true", help="with --recreate: also clusters of another owner")
     add("--skip-daemons", action="store_true", help="for long-lived clusters; no meaning for a RayJob")
@@ -82,11 +87,17 @@ def handle(args: argparse.Namespace, session: Session) -> ExitCode | int:
     run = session.new_run(args.run_id)
     config = load_config(args, session, _PROG)
     if is_local(config, plan_options(args, session)):
+        if args.require_capacity:
+            raise UsageError("--require-capacity asks a cluster, and this run is on this machine", "leave it out")
         from .run_local import run_local
 
+        if args.start_timeout is not None:
+            raise UsageError("--start-timeout is for a run on a cluster", "leave it out; --timeout bounds a run here")
         return run_local(args, session, run, config, _PROG)
     if args.gpus is not None:
         raise UsageError("--gpus is for a run on this machine", "--local, or resources: in the infra file")
+    if args.require_capacity and args.dry_run == "client":
+        raise UsageError("--dry-run sends nothing, so what is free cannot be asked", "--dry-run=server")
     if args.dry_run == "client":
         return _print(args, session, run, config)
     from . import run_launch
@@ -95,7 +106,7 @@ def handle(args: argparse.Namespace, session: Session) -> ExitCode | int:
     session.output.problems(plan.problems)
     _refuse_unavailable(plan, session)
     if plan.kind == "RayJob":
-        _warn_meaningless(args, session)
+        _warn_meaningless(args, session, plan)
     if args.dry_run == "server":
         return run_launch.ask(args, session, cluster, config, plan)
     if plan.kind == "RayCluster":
@@ -106,23 +117,13 @@ def handle(args: argparse.Namespace, session: Session) -> ExitCode | int:
 
 
 def _plan(args: argparse.Namespace, session: Session, run: RunInfo, config: Config) -> tuple[Any, Config, Plan]:
-    """The cluster and the Plan for it. What is wrong in the files is said even when the cluster cannot be reached."""
+    """The cluster and the Plan for it."""
     from ..cluster.errors import INSTALL_KUBERAY
-    from ..facts import discover
 
-    try:
-        cluster = open_cluster(session)
-        facts = discover(cluster)
-    except ClusterError:
-        _, offline = load_plan(args, session, run=run, prog=_PROG, config=config)
-        refuse(offline.problems)
-        _refuse_unavailable(offline, session)
-        raise
-    config, plan = load_plan(
-        args, session, facts, run=run, context_namespace=cluster.namespace, prog=_PROG, config=config
+    cluster, config, plan = cluster_plan(
+        args, session, run, config, _PROG, refuse_offline=lambda offline: _refuse_unavailable(offline, session)
     )
-    refuse(plan.problems)
-    if not facts.kuberay:
+    if not plan.facts.kuberay:
         raise ClusterError(
             f"this cluster has no KubeRay (ray.io/v1 is not served by {cluster.server})",
             INSTALL_KUBERAY,
@@ -166,7 +167,11 @@ def _refuse_unavailable(plan: Plan, session: Session) -> None:
         )
 
 
-def _warn_meaningless(args: argparse.Namespace, session: Session) -> None:
+def _warn_meaningless(args: argparse.Namespace, session: Session, plan: Plan) -> None:
+    from .uploading import uploads
+
+    if args.start_timeout is not None and not plan.wait and not uploads(session, plan):
+        session.output.warn("--start-timeout has no meaning for a run that nobody waits for (--no-wait)")
     for flag in ("recreate", "skip_daemons"):
         if getattr(args, flag):
             session.output.warn(f"--{flag.replace('_', '-')} has no meaning for a RayJob, which is always new")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import ClusterError, ExitCode
 from .connecting import paste
 from .run_cluster_result import ClusterRunResult
+from .run_follow import driver_log
 from .run_launch import commands_for, say_left_alone
 from .run_result import LogFacts
 from .session import Session
@@ -40,18 +41,12 @@ class AttendJob:
     """One submitted run, attended to its end."""
 
     def __init__(self, session: Session, cluster: Any, run: Submitted, event: Tell) -> None:
-        from ..watch import DriverLog, JobFollow, JobTarget, LogCopy, directory
+        from ..watch import JobFollow, JobTarget
 
         self._session, self._cluster, self._run, self._event = session, cluster, run, event
         self._wandb = ""
         record, output = run.record, session.output
-        try:
-            copy = LogCopy.open(directory(record.id, session.env))
-        except OSError as error:
-            copy = None
-            output.warn(f"no copy of the log is kept on this machine: {error}")
-        self._path = str(copy.path) if copy else ""
-        self._log = DriverLog(run.connect, output.log, copy=copy, say=output.progress, wandb=self._on_wandb, poll=0.25)
+        self._log, self._path = driver_log(session, run.connect, record.id, poll=0.25, wandb=self._on_wandb)
         target = JobTarget(record.namespace, record.ray_cluster, record.ray_cluster_uid, record.submission_id)
         self._follow = JobFollow(cluster, target, run.connect, say=output.progress, event=event, log=self._log)
 
@@ -82,7 +77,7 @@ class AttendJob:
         self._event({"event": "final", "state": state, "reason": reason})
         log = self._log.join(RESULT_WITHIN)
         output.plain(self._result(state, reason, end.message, ended, log).text())
-        self._note(state, end.message if state != "SUCCEEDED" else "", ended)
+        self._note(state, reason, end.message if state != "SUCCEEDED" else "", ended)
         while log is None:
             log = self._log.join(1.0)
         if self._log.failure is not None:
@@ -131,11 +126,11 @@ class AttendJob:
         except ClusterError as error:
             self._session.output.debug(f"wandb page not recorded: {error.message}")
 
-    def _note(self, state: str, message: str, ended: datetime) -> None:
+    def _note(self, state: str, reason: str, message: str, ended: datetime) -> None:
         from ..runs import note
 
         try:
-            note(self._cluster, self._run.record, ended=ended, state=state, message=message)
+            note(self._cluster, self._run.record, ended=ended, state=state, reason=reason, message=message)
         except ClusterError as error:
             self._session.output.debug(f"end not recorded: {error.message}")
 

@@ -6,20 +6,23 @@ The result is said before anything slow is waited for; Ctrl-C leaves the run alo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError, ExitCode
-from ..labels import WANDB
 from ..rayjob_state import FAILED, STOPPED, SUCCEEDED, Outcome, describe, parse_time, status_of
-from .connecting import RAY_API, ray_connector
+from .connecting import note_wandb, ray_connector
+from .run_failure import of_rayjob
 from .run_launch import commands_for, say_left_alone
+from .run_panel import RunPanel
 from .run_result import Held, LogFacts, RunResult
 from .session import Session
+from .waiting import Stuck, asked, give_up
 
 if TYPE_CHECKING:
     from ..plan import Plan
-    from ..watch import DriverLog, End, Follow, LogEnd
+    from ..watch import DriverLog, End, Follow, JobsApi, LogEnd
 
 #: Seconds that the workers of a finished run get to go before what holds them is named.
 WORKERS = 60.0
@@ -32,9 +35,12 @@ Tell = Callable[[Mapping[str, Any]], None]
 
 
 def driver_log(
-    session: Session, cluster: Any, namespace: str, run_id: str, *, poll: float = 0.5, wandb: Callable[[str], None]
+    session: Session, connect: Callable[[str], JobsApi], run_id: str, *, poll: float = 0.5, wandb: Callable[[str], None]
 ) -> tuple[DriverLog, str]:
-    """A reader of a run's log that shows it and keeps a copy; with it the copy's path, empty when none is kept."""
+    """A reader of a run's log that shows it and keeps a copy; with it the copy's path, empty when none is kept.
+
+    `connect` reaches the driver by its RayCluster's name.
+    """
     from ..watch import DriverLog, LogCopy, directory
 
     folder, output = directory(run_id, session.env), session.output
@@ -43,35 +49,47 @@ def driver_log(
     except OSError as error:
         copy = None
         output.warn(f"no copy of the log is kept on this machine: {error}")
-    reader = DriverLog(
-        ray_connector(cluster, namespace), output.log, copy=copy, say=output.progress, wandb=wandb, poll=poll
-    )
+    reader = DriverLog(connect, output.log, copy=copy, say=output.progress, wandb=wandb, poll=poll)
     return reader, str(copy.path) if copy else ""
 
 
 class Attending:
     """One run that this call created, attended to its end."""
 
-    def __init__(self, session: Session, cluster: Any, plan: Plan, rayjob: dict[str, Any], event: Tell) -> None:
+    def __init__(
+        self, session: Session, cluster: Any, plan: Plan, rayjob: dict[str, Any], event: Tell, start_limit: float | None
+    ) -> None:
         from ..watch import Follow, RunTarget
 
         self._session, self._cluster, self._plan, self._event = session, cluster, plan, event
         self._created = rayjob
         self._wandb = ""
         self._outcome: Outcome | None = None
+        #: The run's pods (uids) at its end, and whether their claims are to be waited for.
+        self._pods: frozenset[str] = frozenset()
+        self._claims = _claims(plan)
         meta = rayjob["metadata"]
         kept = plan.lifetime.head_kept or plan.lifetime.form == "keep" or bool(plan.lifetime.workers_after)
         self._rest = REST_KEPT if kept else REST_GOING
         self._log, self._path = driver_log(
-            session, cluster, plan.namespace, plan.run.id, poll=0.5 if kept else 0.25, wandb=self._on_wandb
+            session,
+            ray_connector(cluster, plan.namespace),
+            plan.run.id,
+            poll=0.5 if kept else 0.25,
+            wandb=self._on_wandb,
         )
+        self._panel = RunPanel(session, f"rayjob/{meta['name']}", session.output.progress)
         self._follow: Follow = Follow(
             cluster,
             RunTarget(plan.namespace, meta["name"], meta["uid"], plan.run.id),
-            say=session.output.progress,
+            say=self._panel.say,
             warn=session.output.warn,
             event=event,
+            view=self._panel.view,
+            shown=lambda: self._panel.shown,
             log=self._log,
+            providers=asked(session),
+            start_limit=start_limit,
         )
 
     def to_the_end(self, timeout: float) -> ExitCode | int:
@@ -80,8 +98,14 @@ class Attending:
             end = self._follow.until_final(timeout)
             if end.how == "final" and end.outcome is not None:
                 return self._finish(end.outcome)
+            if end.how == "stuck":
+                commands = commands_for(self._session, self._plan.namespace, self._plan.run.id)
+                self._panel.close(keep=True)
+                stuck = Stuck(end, self._follow)
+                return give_up(self._session, self._cluster, self._plan.run.id, stuck, commands, self._event)
             return self._not_the_end(end)
         except (KeyboardInterrupt, BrokenPipeError) as error:
+            self._panel.close(keep=True)
             interrupted = isinstance(error, KeyboardInterrupt)
             why = "interrupted" if interrupted else "nobody reads the output any more"
             how = f"the run is over ({self._outcome.words})" if self._outcome else "the run goes on"
@@ -90,11 +114,14 @@ class Attending:
                 raise
             return ExitCode.INTERRUPTED
         finally:
+            self._panel.close()
             self._log.stop()
             self._follow.close()
 
     def _finish(self, outcome: Outcome) -> int:
         output, self._outcome = self._session.output, outcome
+        self._panel.close()
+        self._pods = frozenset(self._follow.pods)
         self._log.finish(self._rest)
         self._event({"event": "final", "state": outcome.state, "reason": outcome.reason})
         end = self._log.join(RESULT_WITHIN)
@@ -107,12 +134,19 @@ class Attending:
         if not end.complete and (end.bytes or outcome.exit_code != ExitCode.CLUSTER):
             output.warn(f"the end of the driver's log may be missing here ({end.bytes} bytes were read): {end.why}")
         left = self._see_them_go(outcome)
+        # Last, where it is seen, and because by now every death of a worker has arrived.
+        log, died = self._path if end.bytes else "", self._follow.deaths()
+        failure = of_rayjob(self._session, outcome, status_of(self._follow.rayjob), log, died)
+        if failure:
+            output.plain(failure.text())
         if output.format != "text":
-            output.result(self._result(outcome, end, left))
+            output.result(replace(self._result(outcome, end, left), failure=failure))
         return int(outcome.exit_code)
 
     def _see_them_go(self, outcome: Outcome) -> list[str]:
-        """Wait for what the end takes away, releasing a stopped run, which no rule matches; the pods that stay."""
+        """Wait for what the end takes away, releasing a stopped run, which no rule matches; what stays (pods, claims)."""
+        from ..apply import holders, take_children, wait_for_claims
+
         lifetime, output = self._plan.lifetime, self._session.output
         stays = lifetime.form == "keep" or lifetime.workers_after or self._nothing_ends_it(outcome)
         if stays or not self._follow.ray_cluster:
@@ -121,15 +155,17 @@ class Attending:
         if outcome.state == STOPPED and lifetime.form == "rules":
             self._release()
         left = self._follow.until_gone(WORKERS, head_too=whole)
-        for pod in left:
-            meta = pod["metadata"]
-            how = "being deleted" if meta.get("deletionTimestamp") else "not being deleted"
-            held = ", ".join(meta.get("finalizers") or ()) or "its containers have not ended"
-            output.warn(f"pod {meta['name']} is still there after {WORKERS:.0f} s ({how}; {held})")
+        if not left and self._claims:
+            left = wait_for_claims(self._cluster, self._plan.namespace, self._pods, WORKERS)
+        for holder in holders(self._cluster, self._plan.namespace, self._follow.ray_cluster, left):
+            output.warn(f"after {WORKERS:.0f} s {holder.words}")
+            output.hint(holder.look)
         if not left:
             output.progress("all pods are gone" if whole else "the workers are gone")
+            if len(self._plan.objects) > 1:
+                take_children(self._cluster, self._follow.rayjob, output.warn)
             self._event({"event": "torn-down"})
-        return [str(pod["metadata"]["name"]) for pod in left]
+        return [str(thing["metadata"]["name"]) for thing in left]
 
     def _nothing_ends_it(self, outcome: Outcome) -> bool:
         """An end that neither KubeRay's rules nor this call act on: what may still run is never deleted on a guess."""
@@ -145,6 +181,7 @@ class Attending:
 
     def _not_the_end(self, end: End) -> ExitCode:
         plan, output = self._plan, self._session.output
+        self._panel.close(keep=True)
         gave_up = end.how == "timeout"
         code = ExitCode.GAVE_UP if gave_up else ExitCode.UNKNOWN
         why = f"gave up waiting ({end.message})" if gave_up else f"the outcome is unknown: {end.message}"
@@ -203,9 +240,11 @@ class Attending:
         """Say the page, and keep it on the run's record, which other laptops read."""
         self._wandb = url
         self._session.output.progress(f"wandb: {url}")
-        meta = self._created["metadata"]
-        try:
-            body = {"metadata": {"annotations": {WANDB: url}}}
-            self._cluster.patch(RAY_API, "RayJob", meta["name"], meta["namespace"], body)
-        except ClusterError as error:
-            self._session.output.debug(f"wandb page not recorded: {error.message}")
+        note_wandb(self._session, self._cluster, self._created, url)
+
+
+def _claims(plan: Plan) -> bool:
+    """Whether the workers claim devices, which Kubernetes gives back a moment after their pods."""
+    cluster = plan.workload().manifest.get("spec", {}).get("rayClusterSpec") or {}
+    specs = ((group.get("template") or {}).get("spec") or {} for group in cluster.get("workerGroupSpecs") or ())
+    return any(spec.get("resourceClaims") for spec in specs)

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..api import Check
 from ..errors import ClusterError, ExitCode
+from .cluster_checks import answers, check_data, one_or_many, refuse_failed, require_room, say
 from .connecting import agree, observer, paste
-from .planning import plan_options
 from .run_result import DryRunResult, RunResult
 from .session import Session
+from .waiting import Stuck, give_up, start_limit
 
 if TYPE_CHECKING:
     from ..apply import DryRun
@@ -29,10 +29,13 @@ Tell = Callable[[Mapping[str, Any]], None]
 def ask(args: argparse.Namespace, session: Session, cluster: Any, config: Config, plan: Plan) -> ExitCode:
     """`--dry-run=server`: what checks and the API server say; nothing is created."""
     from ..apply import dry_run
+    from ..preflight import blocking, words
 
-    checks = _checks(args, session, cluster, config, plan)
+    found = answers(args, session, cluster, config, plan, room=args.require_capacity)
+    require_room(found.room)
     said = dry_run(plan, cluster)
-    failed = bool(said.refusals) or any(c.ok is False for c in checks)
+    failing = blocking(found.topics)
+    failed = bool(said.refusals or failing)
     code = ExitCode.CLUSTER if failed else ExitCode.OK
     result = DryRunResult(
         plan.namespace,
@@ -40,18 +43,17 @@ def ask(args: argparse.Namespace, session: Session, cluster: Any, config: Config
         said.checked,
         [(r.subject, r.message) for r in said.refusals],
         said.notes,
-        [(c.title, c.ok, c.detail, c.fix) for c in checks],
+        [check_data(check) for topic in found.topics for check in topic.checks],
         int(code),
     )
     session.output.result(result)
     for note in said.notes:
         session.output.note(note)
-    say_checks(session, checks)
+    say(session, found.topics)
     for refusal in said.refusals:
         session.output.error(f"{refusal.subject}: {refusal.message}")
-    for check in checks:
-        if check.ok is False:
-            session.output.error(check.detail or check.title, check.fix)
+    for check in failing:
+        session.output.error(words(check), check.fix)
     return code
 
 
@@ -70,11 +72,13 @@ def _launch(
     args: argparse.Namespace, session: Session, cluster: Any, config: Config, plan: Plan, handover: Handover | None
 ) -> ExitCode | int:
     from ..apply import Created, dry_run, make_way, name_holder, up
+    from ..preflight import blocking
 
     output, name = session.output, plan.workload().name
-    checks = _checks(args, session, cluster, config, plan)
-    say_checks(session, checks)
-    refuse_failed(checks)
+    found = answers(args, session, cluster, config, plan, room=args.require_capacity)
+    say(session, found.topics)
+    refuse_failed(blocking(found.topics))
+    require_room(found.room)
     holder = name_holder(
         plan,
         cluster,
@@ -100,7 +104,9 @@ def _launch(
             return _leave(session, plan, created.workload)
         from .run_follow import Attending
 
-        attending = Attending(session, cluster, plan, created.workload, event)
+        attending = Attending(session, cluster, plan, created.workload, event, start_limit(args))
+    except Stuck as stuck:
+        return give_up(session, cluster, plan.run.id, stuck, commands_for(session, plan.namespace, plan.run.id), event)
     except KeyboardInterrupt:
         if created.workload is not None:
             open_end = handover is not None and not handover.done
@@ -121,7 +127,9 @@ def _handover(args: argparse.Namespace, session: Session, cluster: Any, plan: Pl
         return None
     launch, source = plan.launch, code_source(session, plan.launch.code_source)
     prepared = prepare(session, source, request(session, args.repo_root, launch.upload_paths, launch.recipe))
-    return Handover(session, cluster, plan.namespace, plan.run, launch.line, launch.entrypoint, source, prepared)
+    return Handover(
+        session, cluster, plan.namespace, plan.run, launch.line, launch.entrypoint, source, prepared, start_limit(args)
+    )
 
 
 def _submit(
@@ -174,32 +182,6 @@ def say_namespace(session: Session, plan: Plan) -> None:
         session.output.note(f'namespace "{plan.namespace}" ({where.get(plan.namespace_from, "nothing names another")})')
 
 
-def _checks(args: argparse.Namespace, session: Session, cluster: Any, config: Config, plan: Plan) -> list[Check]:
-    from .. import plan as plans
-    from ..apply import permission_checks
-    from .uploading import uploads
-
-    options = plan_options(args, session, cluster.namespace)
-    return [
-        *permission_checks(cluster, plan.namespace, wait=plan.wait, uploads=uploads(session, plan)),
-        *plans.preflight(config, plan, options, session.manager, cluster),
-    ]
-
-
-def say_checks(session: Session, checks: Sequence[Check]) -> None:
-    """What could not be looked at, or costs only comfort."""
-    for check in checks:
-        if check.ok is None and check.detail:
-            session.output.note(f"{check.title}: {check.detail}")
-
-
-def refuse_failed(checks: Sequence[Check]) -> None:
-    failed = [c for c in checks if c.ok is False]
-    if failed:
-        lines = [c.detail or c.title for c in failed]
-        raise ClusterError(_all(lines, "checks failed"), "\n".join(dict.fromkeys(c.fix for c in failed if c.fix)))
-
-
 def refuse_refused(said: DryRun, plan: Plan) -> None:
     if not said.refusals:
         return
@@ -212,9 +194,4 @@ def refuse_refused(said: DryRun, plan: Plan) -> None:
             reason="NotFound",
         )
     lines = [f"{r.subject}: {r.message}" for r in said.refusals]
-    raise ClusterError(_all(lines, "objects are refused by the API server; nothing was created"))
-
-
-def _all(lines: Sequence[str], what: str) -> str:
-    """One line as it is, several under a count."""
-    return lines[0] if len(lines) == 1 else "\n".join([f"{len(lines)} {what}", *(f"  {line}" for line in lines)])
+    raise ClusterError(one_or_many(lines, "objects are refused by the API server; nothing was created"))

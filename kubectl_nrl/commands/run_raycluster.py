@@ -22,6 +22,7 @@ from .run_attend_job import AttendJob, Submitted, commands_of
 from .run_launch import say_left_alone, say_namespace
 from .session import Session
 from .uploading import code_source, prepare, request, uploads
+from .waiting import start_limit
 
 if TYPE_CHECKING:
     from ..api import Prepared, Staged, Submission, Submitter
@@ -67,7 +68,11 @@ class _Launch:
         self._event = observer(session, {"run": plan.run.id, "namespace": plan.namespace})
 
     def go(self, config: Config) -> ExitCode | int:
-        raycluster = self._cluster_up(config)
+        try:
+            raycluster = self._cluster_up(config)
+        except KeyboardInterrupt:
+            self._session.output.plain("interrupted; nothing was submitted")
+            raise
         name = raycluster["metadata"]["name"]
         connect = ray_connector(self._cluster, self._plan.namespace)
         try:
@@ -92,7 +97,7 @@ class _Launch:
         command = paste(self._session, plan.namespace, "run", *words, "--raycluster", "--recreate")
         takes_back = paste(self._session, plan.namespace, "cluster", "down", *words)
         left = max(0.0, self._deadline - time.monotonic())
-        wishes = Wishes(command, takes_back, args.recreate, True, left, args.yes, args.force)
+        wishes = Wishes(command, takes_back, args.recreate, True, left, args.yes, args.force, start_limit(args))
         long_lived = LongLived(self._session, self._cluster, plan, wishes)
         attached = {role: self._attached(role, name) for role, name in plan.attached.items()}
         standings = long_lived.look()

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..rayjob_state import duration, span, status_of
+
+if TYPE_CHECKING:
+    from ..triage import Failure
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,10 @@ class Held:
 
 @dataclass(frozen=True)
 class RunResult:
-    """The result of `run`. `state` is Ray's word for the end, else KubeRay's for where it is."""
+    """The result of `run`. `state` is Ray's word for the end, else KubeRay's for where it is.
+
+    `failure` is data only: as text it comes after the log's last line, which the result does not wait for.
+    """
 
     id: str
     rayjob: Mapping[str, Any]
@@ -50,6 +56,7 @@ class RunResult:
     wandb: str = ""
     held: Held | None = None
     not_gone: Sequence[str] = ()
+    failure: Failure | None = None
 
     schema = "run"
 
@@ -101,6 +108,7 @@ class RunResult:
             "wandb": self.wandb,
             "held": self.held.data() if self.held else None,
             "notGone": list(self.not_gone),
+            "failure": self.failure.data() if self.failure else None,
             "commands": dict(self.commands),
         }
 
@@ -121,25 +129,31 @@ class DryRunResult:
     checked: Sequence[str]
     refusals: Sequence[tuple[str, str]]
     notes: Sequence[str]
-    checks: Sequence[tuple[str, bool | None, str, str]]
+    checks: Sequence[Mapping[str, Any]]
     exit_code: int
 
     schema = "dry_run"
 
+    @property
+    def refused(self) -> dict[str, str]:
+        """What was refused, with all that was said of it."""
+        said: dict[str, list[str]] = {}
+        for subject, message in self.refusals:
+            said.setdefault(subject, []).append(message)
+        return {subject: "; ".join(messages) for subject, messages in said.items()}
+
     def text(self) -> str:
-        refused = dict(self.refusals)
+        refused = self.refused
         lines = [f"{'refused' if s in refused else 'ok':<8} {s}" for s in self.checked]
         return "\n".join([*lines, f'dry run: nothing was created in namespace "{self.namespace}"'])
 
     def data(self) -> dict[str, Any]:
-        refused = dict(self.refusals)
+        refused = self.refused
         return {
             "namespace": self.namespace,
             "run": self.run,
             "objects": [{"object": s, "ok": s not in refused, "message": refused.get(s, "")} for s in self.checked],
-            "checks": [
-                {"title": title, "ok": ok, "detail": detail, "fix": fix} for title, ok, detail, fix in self.checks
-            ],
+            "checks": [dict(check) for check in self.checks],
             "notes": list(self.notes),
             "exitCode": self.exit_code,
         }

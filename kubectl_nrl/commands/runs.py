@@ -133,7 +133,7 @@ def _with_the_clusters(
     if any(run.gpus is None for run in runs):
         session.output.note("GPUs held are unknown: you may not list pods")
     for run in runs:
-        if run.final and run.gpus:
-            session.output.warn(f"run {run.id} is over and still holds {run.gpus} GPUs")
+        if run.final and (run.gpus or run.forgotten):
+            session.output.warn(f"run {run.id} is over and still holds {run.forgotten or f'{run.gpus} GPUs'}")
             session.output.hint(paste(session, run.namespace, "job", "stop", run.id))
     return ExitCode.OK

@@ -3,11 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass
+class Columns:
+    """Column names, and how wide each has been so far: rows that come later line up with those that are printed."""
+
+    names: Sequence[str]
+    widths: dict[str, int]
+
+    @classmethod
+    def of(cls, names: Sequence[str], rows: Sequence[Mapping[str, str]]) -> Columns:
+        """The columns `names` as wide as these rows need."""
+        columns = cls(names, {})
+        columns._fit(dict(zip(names, names, strict=True)))
+        for row in rows:
+            columns._fit(row)
+        return columns
+
+    @property
+    def header(self) -> str:
+        return self._line(dict(zip(self.names, self.names, strict=True)))
+
+    def line(self, row: Mapping[str, str]) -> str:
+        """One row; a value that is wider than any before it widens its column from here on."""
+        self._fit(row)
+        return self._line(row)
+
+    def _fit(self, row: Mapping[str, str]) -> None:
+        for name in self.names:
+            self.widths[name] = max(self.widths.get(name, 0), len(row[name] or "-"))
+
+    def _line(self, row: Mapping[str, str]) -> str:
+        return "   ".join((row[name] or "-").ljust(self.widths[name]) for name in self.names).rstrip()
 
 
 def table(rows: Sequence[Mapping[str, str]]) -> str:
     """The rows under their column names; a column that is empty everywhere is left out. There is at least one row."""
-    names = [name for name in rows[0] if any(row[name] for row in rows)]
-    lines = [names, *([row[name] or "-" for name in names] for row in rows)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(names))]
-    return "\n".join("   ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines)
+    columns = Columns.of([name for name in rows[0] if any(row[name] for row in rows)], rows)
+    return "\n".join([columns.header, *map(columns.line, rows)])

@@ -37,16 +37,27 @@ VERBS: Mapping[str, Verb] = {
     verb.name: verb
     for verb in (
         Verb("init", "write a short infra file and a tiny recipe", "kubectl_nrl.commands.init"),
-        Verb("check", "everything that can be known of a run without a cluster", "kubectl_nrl.commands.check"),
+        Verb("check", "everything that can be known of a run before it, on one screen", "kubectl_nrl.commands.check"),
         Verb("run", "launch a recipe and follow it to its end", "kubectl_nrl.commands.run"),
-        Verb("job", "logs of a run, or stop it", "kubectl_nrl.commands.job"),
-        Verb("logs", "what a run or cluster of this machine said", "kubectl_nrl.commands.logs"),
-        Verb("status", "what runs on this machine", "kubectl_nrl.commands.status"),
-        Verb("cluster", "long-lived Ray clusters on this machine", "kubectl_nrl.commands.cluster"),
-        Verb("clean", "remove what killed runs left on this machine", "kubectl_nrl.commands.clean"),
+        Verb("job", "list jobs, show a log, stop a run", "kubectl_nrl.commands.job"),
+        Verb("logs", "what a run, its daemons or its pods said", "kubectl_nrl.commands.logs"),
+        Verb(
+            "status",
+            "what runs, what it waits for and what it holds, here and on the cluster",
+            "kubectl_nrl.commands.status",
+        ),
+        Verb("cluster", "list Ray clusters; start and stop those of this machine", "kubectl_nrl.commands.cluster"),
+        Verb(
+            "clean", "remove what my runs left behind, on a cluster and on this machine", "kubectl_nrl.commands.clean"
+        ),
         Verb("runs", "my runs in this namespace and on this machine, running and past", "kubectl_nrl.commands.runs"),
+        Verb("verify", "the end-of-run checklist: job, log, wandb, teardown", "kubectl_nrl.commands.verify"),
         Verb("plugins", "what is loaded, from where, what it provides, what is broken", "kubectl_nrl.commands.plugins"),
-        Verb("doctor", "what this machine needs for a run, and what is wrong with it", "kubectl_nrl.commands.doctor"),
+        Verb(
+            "doctor",
+            "what is wrong with this machine and this cluster, each with its fix",
+            "kubectl_nrl.commands.doctor",
+        ),
         Verb("completion", "print the completion script of a shell", "kubectl_nrl.commands.completion"),
         Verb("version", "print the version", "kubectl_nrl.commands.version"),
         Verb("validate", "another word for check", "kubectl_nrl.commands.check", hidden=True),

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..run_directory import directory, state_home
+from ..run_directory import CLUSTERS, directory, state_home
 from . import record
 from .record import LocalRecord
 
 
 def clusters_home(env: Mapping[str, str]) -> Path:
     """Where long-lived clusters have their directories, by name."""
-    return state_home(env).parent / "clusters"
+    return state_home(env).parent / CLUSTERS
 
 
 def runs(env: Mapping[str, str]) -> list[LocalRecord]:

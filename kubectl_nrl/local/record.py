@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..errors import ExitCode
+from ..run_directory import LOCAL_RECORD
 
-FILE = "local.json"
+FILE = LOCAL_RECORD
 LOG = "driver.log"
 LOCK = "supervisor.lock"
 #: A file whose presence asks the supervisor to stop what it runs.

@@ -1,8 +1,9 @@
-"""Config to Plan: `build` makes the pure value that every command reads, `preflight` asks the cluster what its providers need."""
+"""Config to Plan: `build` makes the pure value that every command reads, `asking` what its providers ask a live cluster."""
 
 from __future__ import annotations
 
-from .build import build, every_problem, preflight
+from .asking import Asking, asking
+from .build import build, every_problem
 from .choices import is_local
 from .model import (
     WORKLOAD_WAVE,
@@ -18,6 +19,19 @@ from .model import (
 )
 
 __all__ = [
-    "WORKLOAD_WAVE", "Daemon", "GroupPlan", "HealthCheck", "Launch", "Lifetime", "Options", "Plan", "PlannedObject", "RolePlan",
-    "build", "every_problem", "is_local", "preflight",
+    "WORKLOAD_WAVE",
+    "Asking",
+    "Daemon",
+    "GroupPlan",
+    "HealthCheck",
+    "Launch",
+    "Lifetime",
+    "Options",
+    "Plan",
+    "PlannedObject",
+    "RolePlan",
+    "asking",
+    "build",
+    "every_problem",
+    "is_local",
 ]  # fmt: skip

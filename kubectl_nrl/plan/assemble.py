@@ -15,9 +15,17 @@ from .core_patches import object_labels
 from .drafts import Drafts, RoleDraft
 from .model import WORKLOAD_WAVE, Launch, Lifetime, PlannedObject
 from .segments import split
+from .written import author
 
 #: Seconds after which a run that nobody submitted gives its pods back; queueing counts.
 WAITING = 3600
+
+#: Fields of a RayJob's spec that are written in the infra file's launch section, by another name or the same.
+_LAUNCH_KEYS = {
+    "activeDeadlineSeconds": "deadlineSeconds",
+    "preRunningDeadlineSeconds": "preRunningDeadlineSeconds",
+    "backoffLimit": "backoffLimit",
+}
 
 #: Longest text kept in Ray's job metadata; the whole entrypoint is in the launch script anyway.
 METADATA_MAX = 4000
@@ -43,12 +51,20 @@ def workload(
         job = _rayjob_spec(ctx, launch, lifetime)
         manifest = {**head, "spec": {**job, **(patched.get("spec") or {}), "rayClusterSpec": spec}}
         prefix = ("spec", "rayClusterSpec")
-    found = {path: source.label for path, source in draft.workload.sources.items()}
+    found: dict[FieldPath, str] = dict(_written(ctx)) if ctx.kind == "RayJob" else {}
+    found |= {path: source.label for path, source in draft.workload.sources.items()}
     found |= {(*prefix, *path): label for path, label in sources.items()}
     manifest["metadata"].setdefault("annotations", {})[labels.LAST_APPLIED] = _fingerprint(manifest)
     if launch.submission_mode == "InteractiveMode":
         manifest["metadata"]["annotations"][labels.SUBMISSION] = _submission(launch)
     return PlannedObject(manifest, WORKLOAD_WAVE, draft.role.name, sources=found)
+
+
+def _written(ctx: Context) -> Iterator[tuple[FieldPath, str]]:
+    """Who wrote the fields of a RayJob that are keys of the launch section."""
+    for field, key in _LAUNCH_KEYS.items():
+        if ctx.wrote(f"launch.{key}"):
+            yield ("spec", field), author(ctx.config, "launch", key)(())
 
 
 def _submission(launch: Launch) -> str:
@@ -122,6 +138,10 @@ def resources(found: list[Resource], ctx: Context) -> Iterator[PlannedObject]:
         meta["namespace"] = ctx.namespace
         meta["labels"] = {**(meta.get("labels") or {}), **object_labels(ctx)}
         meta["annotations"] = {**(meta.get("annotations") or {}), labels.RAW_USER: ctx.run.user.raw}
+        if manifest.get("kind") == "ResourceClaimTemplate":
+            # What Kubernetes makes of it bears the pod's name and nothing of the run, and may outlive the pod.
+            made = manifest.setdefault("spec", {}).setdefault("metadata", {})
+            made["labels"] = {**(made.get("labels") or {}), **object_labels(ctx)}
         yield PlannedObject(
             manifest, resource.wave, resource.role, child=resource.wave < WORKLOAD_WAVE, await_refs=resource.await_refs
         )

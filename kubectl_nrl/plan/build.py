@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from ..api import Check, ClusterFacts, ClusterReader, Context, Profile, Provider, Resource, RunInfo, Target
+from ..api import ClusterFacts, Context, Profile, Provider, Resource, RunInfo, Target
 from ..api import Patch as ApiPatch
-from ..claims import other_claim_checks
 from ..config import Config
 from ..errors import ConfigError, NrlError, PluginError, Problem
 from ..manifests.merge import Layered
@@ -35,7 +34,7 @@ def build(config: Config, run: RunInfo, facts: ClusterFacts, options: Options, p
     """The Plan for this config, run and cluster; raises ConfigError with every problem when one of them is an error."""
     problems: list[Problem] = [*config.problems, *lifetime.option_problems(options)]
     try:
-        planner = _Planner(config, run, facts, options, providers, problems)
+        planner = Planner(config, run, facts, options, providers, problems)
         plan = planner.plan()
     except ConfigError as error:
         raise ConfigError(_unique([*problems, *_news(problems, error.problems)])) from None
@@ -62,21 +61,8 @@ def every_problem(unsound: ConfigError, config: Config, options: Options, provid
     )
 
 
-def preflight(config: Config, plan: Plan, options: Options, providers: Manager, cluster: ClusterReader) -> list[Check]:
-    """What every provider of the Plan, and every `nrl_preflight` hook, has to say of the live cluster."""
-    planner = _Planner(config, plan.run, plan.facts, options, providers, [])
-    planner.plan()
-    checks: list[Check] = []
-    for _, _, provider in planner.active():
-        checks += call(providers, provider, "checks", planner.ctx, cluster)
-    checks += other_claim_checks(planner.ctx, cluster, {driver.claim_name for driver in planner.choices.dra})
-    for answer in providers.hook.nrl_preflight(ctx=planner.ctx, cluster=cluster):
-        checks += list(answer or ())
-    return checks
-
-
 @dataclass
-class _Planner:
+class Planner:
     """The state of one planning; `problems` is shared with the caller, who reports them whatever happens."""
 
     config: Config
@@ -169,7 +155,7 @@ class _Planner:
         for name, draft in self.drafts.roles.items():
             whole = copy.deepcopy(draft)
             add_user_spec(whole, self.config)
-            base[name] = _frozen({"spec": assemble.cluster_spec(whole, splits=False)[0]})
+            base[name] = frozen({"spec": assemble.cluster_spec(whole, splits=False)[0]})
         roles = {name: draft.role for name, draft in self.drafts.roles.items()}
         if self.choices.kind == "local":
             roles = here.roles(self.config, self.choices, self.run)
@@ -228,7 +214,7 @@ class _Planner:
         objects = assemble.all_objects(self.drafts, self.ctx, launch, fields, extra, splits=splits)
         policies = self.policies()
         if policies:
-            seen = replace(self.ctx, rendered=tuple(_frozen(o.manifest) for o in objects))
+            seen = replace(self.ctx, rendered=tuple(frozen(o.manifest) for o in objects))
             for _, _, policy in policies:
                 self.problems += call(self.manager, policy, "problems", seen)
             if self.choices.kind != "local":
@@ -266,7 +252,12 @@ class _Planner:
             else 0
         )
         life, notes = lifetime.decide(
-            self.options, self.facts, self.choices.scheduler, self.choices.kind, head_gpus=gpus
+            self.options,
+            self.facts,
+            self.choices.scheduler,
+            self.choices.kind,
+            head_gpus=gpus,
+            deployments=bool(self.drafts.deployments),
         )
         self.problems += notes
         if training:
@@ -290,8 +281,8 @@ def _news(known: Iterable[Problem], found: Iterable[Problem]) -> list[Problem]:
     return [p for p in found if p.origin not in places]
 
 
-def _frozen(value: Any) -> Any:
+def frozen(value: Any) -> Any:
     """A read-only view of plain data, so that a provider that edits what it was shown fails by itself."""
     if isinstance(value, Mapping):
-        return MappingProxyType({k: _frozen(v) for k, v in value.items()})
-    return tuple(_frozen(v) for v in value) if isinstance(value, list) else value
+        return MappingProxyType({k: frozen(v) for k, v in value.items()})
+    return tuple(frozen(v) for v in value) if isinstance(value, list) else value

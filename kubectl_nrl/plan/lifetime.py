@@ -20,6 +20,9 @@ RECORD_SECONDS = 7 * 24 * 3600
 _ENDS = ({"jobStatus": "SUCCEEDED"}, {"jobStatus": "FAILED"}, {"jobDeploymentStatus": "Failed"})
 
 
+_RELEASE = "this deletes them: kubectl nrl job stop ID, or kubectl nrl clean"
+
+
 def option_problems(options: Options) -> list[Problem]:
     """Flags that contradict each other or make no sense."""
     found = []
@@ -34,9 +37,12 @@ def option_problems(options: Options) -> list[Problem]:
 
 
 def decide(
-    options: Options, facts: ClusterFacts, scheduler: Scheduler, kind: Kind, *, head_gpus: int
+    options: Options, facts: ClusterFacts, scheduler: Scheduler, kind: Kind, *, head_gpus: int, deployments: bool
 ) -> tuple[Lifetime, list[Problem]]:
-    """The lifetime, and a note where the head cannot be kept although that was asked for."""
+    """The lifetime, with a warning where the head cannot be kept although that was asked for, and where Deployments stay.
+
+    A run's Deployments belong to its RayJob and go with it alone, so with them the RayJob is not kept as a record.
+    """
     if kind != "RayJob" or options.shutdown is False:
         return Lifetime("keep", None, None, False), []
     hold = options.hold or 0
@@ -48,9 +54,18 @@ def decide(
             Problem(f"--ttl {options.ttl} cannot keep the head: {why}; it goes with the workers", severity="warning")
         )
     if not facts.deletion_rules or scheduler.traits.lifetime == "shutdown":
+        if deployments:
+            notes.append(
+                Problem(
+                    "the run's deployments outlive it unless `run` is there at its end",
+                    hint=_RELEASE,
+                    severity="warning",
+                )
+            )
         return Lifetime("shutdown", hold, hold, False), notes
     head_after = max(hold, 0 if why else ttl)
-    return Lifetime("rules", hold, head_after, head_after > hold, max(RECORD_SECONDS, head_after)), notes
+    record_after = head_after if deployments else max(RECORD_SECONDS, head_after)
+    return Lifetime("rules", hold, head_after, head_after > hold, record_after), notes
 
 
 def _head_cannot_stay(facts: ClusterFacts, scheduler: Scheduler, head_gpus: int) -> str:

@@ -52,6 +52,14 @@ class PlannedObject:
     await_refs: tuple[Ref, ...] = ()
     sources: Mapping[tuple[str | int, ...], str] = field(default_factory=dict)
 
+    def source(self, path: tuple[str | int, ...]) -> str:
+        """Who set the field, or the first field in it, or the nearest around it; empty where nobody is known."""
+        if path not in self.sources:
+            inside = (label for at, label in self.sources.items() if at[: len(path)] == path)
+            if first := next(inside, ""):
+                return first
+        return next((self.sources[path[:end]] for end in range(len(path), 0, -1) if path[:end] in self.sources), "")
+
     @property
     def kind(self) -> str:
         return str(self.manifest["kind"])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..api import Context, Patch, Profile, Provider, Target
 from ..errors import ClusterError, PluginError, Problem
@@ -14,14 +14,21 @@ from .ranks import Rank
 if TYPE_CHECKING:
     from ..manager import Manager
 
+T = TypeVar("T")
+
 
 def call(manager: Manager, provider: Provider, method: str, *args: Any) -> list[Any]:
-    """What a provider's method yields, consumed at once; whatever it raises names its plugin.
+    """What a provider's method yields, consumed at once; whatever it raises names its plugin."""
+    return answer(manager, provider, method, *args, into=lambda got: list(got or ()))
+
+
+def answer(manager: Manager, provider: Provider, method: str, *args: Any, into: Callable[[Any], T]) -> T:
+    """What a provider's method says, taken `into` a value at once; whatever it raises names its plugin.
 
     A refusal of the cluster (`checks` ask it) passes: no plugin is to blame for it.
     """
     try:
-        return list(getattr(provider, method)(*args) or ())
+        return into(getattr(provider, method)(*args))
     except ClusterError:
         raise
     except Exception as error:

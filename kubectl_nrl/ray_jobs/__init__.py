@@ -1,6 +1,6 @@
 """Ray's Jobs API and the drivers' logs of a Ray cluster, wherever it runs."""
 
-from .follow_log import follow_log
+from .containers import ray_container
 from .head import Answer, Exec, Head, Transport
 from .head_history import head_history
 from .jobs import RayJobs
@@ -15,10 +15,10 @@ __all__ = [
     "RayJobs",
     "Transport",
     "connect",
-    "follow_log",
     "head_history",
     "head_pod",
     "log_name",
     "passing",
+    "ray_container",
     "token_of",
 ]

@@ -55,7 +55,10 @@ Exec = Callable[[Sequence[str]], tuple[int, bytes, bytes]]
 
 @dataclass
 class Head:
-    """How a head is reached. `agent` and `run` may be absent; `where` names the cluster in messages."""
+    """How a head is reached. `agent` and `run` may be absent; `where` names the cluster in messages.
+
+    `life` changes with the pod and with each start of its container: what Ray kept in another life is lost.
+    """
 
     api: Transport
     agent: Transport | None = None
@@ -64,6 +67,7 @@ class Head:
     log_dir: str = "/tmp/ray/session_latest/logs"
     where: str = "the Ray cluster"
     pod: str = ""
+    life: str = ""
 
     def headers(self) -> dict[str, str]:
         return {"x-ray-authorization": f"Bearer {self.token}"} if self.token else {}

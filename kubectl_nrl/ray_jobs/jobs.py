@@ -27,6 +27,11 @@ class RayJobs:
         """Name of the head pod, empty on this machine."""
         return self._head.pod
 
+    @property
+    def life(self) -> str:
+        """See `Head.life`; empty on this machine."""
+        return self._head.life
+
     def version(self) -> dict[str, Any]:
         """`ray_version` and more.
 

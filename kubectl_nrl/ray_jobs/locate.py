@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from ..errors import ClusterError
+from .containers import ray_container
 from .head import AGENT_PORT, DASHBOARD_PORT, Head, Transport
 from .jobs import RayJobs
 
@@ -21,7 +22,7 @@ class KubernetesReader(Protocol):
     def list(
         self, api_version: str, kind: str, namespace: str | None = None, *, label_selector: str = ""
     ) -> Sequence[Mapping[str, Any]]: ...
-    def forward(self, namespace: str, pod: str, port: int) -> Transport: ...
+    def forward(self, namespace: str, pod: str, port: int, *, inside: str = "") -> Transport: ...
     def exec(
         self, namespace: str, pod: str, command: Sequence[str], *, container: str | None = None, timeout: float = 30
     ) -> tuple[int, bytes, bytes]: ...
@@ -30,6 +31,9 @@ class KubernetesReader(Protocol):
 def connect(cluster: KubernetesReader, raycluster: Mapping[str, Any]) -> RayJobs:
     """The Jobs API of a RayCluster object, through port-forwards to its head pod; nothing is sent to Ray yet.
 
+    In a pod of the cluster the dashboard is reached by the head Service's name, and the agent, whose port no Service of KubeRay has,
+    by the pod's address.
+
     Raises `ClusterError`: reason `NoHead` when no head pod runs, `RayUnauthorized` when its token cannot be read.
     """
     metadata = raycluster["metadata"]
@@ -37,20 +41,28 @@ def connect(cluster: KubernetesReader, raycluster: Mapping[str, Any]) -> RayJobs
     params = ((raycluster.get("spec") or {}).get("headGroupSpec") or {}).get("rayStartParams") or {}
     pod = head_pod(cluster, raycluster)
     pod_name = pod["metadata"]["name"]
-    container = pod["spec"]["containers"][0]["name"]
+    container = ray_container(pod)
 
     def run(command: Sequence[str]) -> tuple[int, bytes, bytes]:
         return cluster.exec(namespace, pod_name, command, container=container)
 
     return RayJobs(
         Head(
-            api=cluster.forward(namespace, pod_name, _port(params, "dashboard-port", DASHBOARD_PORT)),
-            agent=cluster.forward(namespace, pod_name, _port(params, "dashboard-agent-listen-port", AGENT_PORT)),
+            api=cluster.forward(
+                namespace, pod_name, _port(params, "dashboard-port", DASHBOARD_PORT), inside=_service(raycluster)
+            ),
+            agent=cluster.forward(
+                namespace,
+                pod_name,
+                _port(params, "dashboard-agent-listen-port", AGENT_PORT),
+                inside=str((pod.get("status") or {}).get("podIP") or ""),
+            ),
             run=run,
             token=token_of(cluster, raycluster),
             log_dir=f"{str(params.get('temp-dir') or '/tmp/ray').rstrip('/')}/session_latest/logs",
             where=f'RayCluster "{name}"',
             pod=pod_name,
+            life=_life(pod, container),
         )
     )
 
@@ -74,6 +86,19 @@ def head_pod(cluster: KubernetesReader, raycluster: Mapping[str, Any]) -> Mappin
             reason="NoHead",
         )
     return max(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp") or ""))
+
+
+def _service(raycluster: Mapping[str, Any]) -> str:
+    """DNS name of the head's Service inside the cluster (KubeRay: status.head.serviceName)."""
+    metadata, head = raycluster["metadata"], (raycluster.get("status") or {}).get("head") or {}
+    return f"{head.get('serviceName') or metadata['name'] + '-head-svc'}.{metadata['namespace']}.svc"
+
+
+def _life(pod: Mapping[str, Any], container: str) -> str:
+    """The pod and how often its Ray container was started again: Ray keeps jobs and logs in neither case."""
+    statuses = (pod.get("status") or {}).get("containerStatuses") or []
+    restarts = next((s.get("restartCount") for s in statuses if s.get("name") == container), None) or 0
+    return f"{pod['metadata'].get('uid', '')}/{restarts}"
 
 
 def token_of(cluster: KubernetesReader, raycluster: Mapping[str, Any]) -> str | None:

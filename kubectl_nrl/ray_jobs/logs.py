@@ -11,7 +11,9 @@ from ..errors import ClusterError
 from .head import Head, job_path
 
 #: Most bytes of a log that one request asks for.
-CHUNK = 8 * 1024 * 1024
+CHUNK = 4 * 1024 * 1024
+#: Seconds of silence after which a request for a part of a log has met a connection that is dead without a word.
+SILENCE = 15.0
 
 #: Prints a log's bytes from a position; the words come as arguments, so that no name is read as shell.
 _TAIL = '[ -f "$1" ] || exit 44; tail -c "+$2" "$1" | head -c "$3"'
@@ -28,26 +30,26 @@ class DriverLogs:
     def chunk(self, submission_id: str, offset: int, *, limit: int = CHUNK) -> bytes:
         """Bytes of the driver's log from `offset` on, at most `limit`; b"" when there are none yet.
 
-        Exact bytes from the head's agent, else by exec on the head, else from the Jobs API (its text in UTF-8). Reason
-        `LogReplaced` when the log is now shorter than `offset`: the head was replaced and it is another log.
+        Exact bytes from the head's agent; where that is out of reach by exec on the head; else from the Jobs API (its text in
+        UTF-8), which also knows a driver on another node. Reason `LogReplaced` when the log is now shorter than `offset`.
         """
-        for read in (self._from_agent, self._from_exec):
-            chunk = read(submission_id, offset, limit)
-            if chunk is not None:
-                return chunk
-        return self._from_api(submission_id, offset, limit)
+        try:
+            chunk = self._from_agent(submission_id, offset, limit)
+        except ClusterError as error:
+            forbidden = error.status == 403 and error.reason != "RayUnauthorized"  # the forward, not Ray
+            if error.reason != "PortClosed" and not forbidden:
+                raise
+            chunk = self._from_exec(submission_id, offset, limit)
+        return self._from_api(submission_id, offset, limit) if chunk is None else chunk
 
     def _from_agent(self, submission_id: str, offset: int, limit: int) -> bytes | None:
+        """Raises `ClusterError` with reason `PortClosed` where there is no agent; None when it has no such file (yet)."""
         if self._head.agent is None:
-            return None
+            raise ClusterError("no agent", reason="PortClosed")
         path = f"/logs/{quote(log_name(submission_id), safe='')}"
         doing = f"read the log of Ray job {submission_id}"
-        try:
-            answer = self._head.ask(self._head.agent, "GET", path, {"Range": f"bytes={offset}-{offset + limit - 1}"})
-        except ClusterError as error:
-            if error.reason == "PortClosed" or error.status == 403:
-                return None
-            raise
+        span = {"Range": f"bytes={offset}-{offset + limit - 1}"}
+        answer = self._head.ask(self._head.agent, "GET", path, span, timeout=SILENCE)
         body = answer.read()
         if answer.status == 206:
             return body
@@ -95,6 +97,6 @@ def _after(whole: bytes, offset: int, limit: int, doing: str) -> bytes:
 
 def _replaced(doing: str, size: int, offset: int) -> ClusterError:
     return ClusterError(
-        f"cannot {doing} from byte {offset}: it has {size} bytes now; the head was replaced, and its log is lost",
+        f"cannot {doing} from byte {offset}: it has {size} bytes now",
         reason="LogReplaced",
     )

@@ -2,19 +2,41 @@
 
 from __future__ import annotations
 
+from .cluster_jobs import Asked, ClusterJob, jobs_of
 from .cluster_run import ClusterRun, cluster_runs, find_cluster_run, new_record, note, write_record
-from .find import find_run, my_runs
-from .record import RunRecord, held_gpus
+from .clusters import ClusterRecord, ordered
+from .find import find, find_run, my_runs, newest_first, runs_of_clusters
+from .holds import held_gpus
+from .launched import script_of
+from .leftovers import Leftover, leftovers
+from .record import RunRecord
+from .seen import SeenRun, see
+from .survey import Survey, survey
 
 __all__ = [
+    "Asked",
+    "ClusterJob",
+    "ClusterRecord",
     "ClusterRun",
+    "Leftover",
     "RunRecord",
+    "SeenRun",
+    "Survey",
     "cluster_runs",
+    "find",
     "find_cluster_run",
     "find_run",
     "held_gpus",
+    "jobs_of",
+    "leftovers",
     "my_runs",
     "new_record",
+    "newest_first",
     "note",
+    "ordered",
+    "runs_of_clusters",
+    "script_of",
+    "see",
+    "survey",
     "write_record",
 ]

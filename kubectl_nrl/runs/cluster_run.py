@@ -68,6 +68,10 @@ class ClusterRun:
         return str(self._data.get("state") or "")
 
     @property
+    def reason(self) -> str:
+        return str(self._data.get("reason") or "")
+
+    @property
     def message(self) -> str:
         return str(self._data.get("message") or "")
 
@@ -157,7 +161,7 @@ def write_record(cluster: Any, record: Mapping[str, Any]) -> ClusterRun:
 
 
 def note(cluster: Any, run: ClusterRun, *, ended: datetime | None = None, **values: str) -> None:
-    """Add to a record (`state`, `message`, `wandbUrl`). Raises `ClusterError`."""
+    """Add to a record (`state`, `reason`, `message`, `wandbUrl`). Raises `ClusterError`."""
     data = {**values, **({"endTime": _text(ended)} if ended else {})}
     cluster.patch("v1", "ConfigMap", run.name, run.namespace, {"data": data})
 

@@ -5,22 +5,36 @@ A RayJob that another tool made is a run too: its id is then Ray's submission id
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from ..errors import ExitCode
-from ..labels import RAY_CLUSTER, RUN, WANDB, annotations_of, labels_of
+from ..labels import RUN, WANDB, annotations_of, labels_of
 from ..rayjob_state import describe, duration, outcome, parse_time, status_of
+from .holds import Holds
+from .lifetimes import lifetimes
 
 
 @dataclass(frozen=True)
 class RunRecord:
-    """One run. Times are aware (UTC); `gpus` is what its pods hold now, None when they may not be seen."""
+    """One run. Times are aware (UTC); `holds` is what its pods hold now, None when they may not be seen."""
 
     rayjob: Mapping[str, Any]
-    gpus: int | None = None
+    holds: Holds | None = None
+
+    @property
+    def gpus(self) -> int | None:
+        return self.holds.gpus if self.holds is not None else None
+
+    @property
+    def forgotten(self) -> str:
+        """What a finished run holds although nothing will ever take it, and nobody asked for that (`--no-shutdown`)."""
+        if not self.final or self.holds is None:
+            return ""
+        due = lifetimes(self.rayjob)
+        return "" if due.kept or due.head or due.workers else self.holds.words
 
     @property
     def name(self) -> str:
@@ -74,8 +88,11 @@ class RunRecord:
 
     @property
     def reason(self) -> str:
+        """Why it ended so; before its end only what `Suspended` means: a queue such as Kueue's suspends what it has no quota for."""
         end = outcome(self.status)
-        return end.reason if end else ""
+        if end is None:
+            return "queued, or by hand" if self.state == "Suspended" else ""
+        return end.reason
 
     @property
     def description(self) -> str:
@@ -93,23 +110,3 @@ class RunRecord:
     def seconds(self, now: datetime) -> float | None:
         """Seconds from its start to its end, or to now."""
         return duration(self.status, now)
-
-
-def held_gpus(pods: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """GPUs that pods hold, by their RayCluster's name; a pod that has ended holds none."""
-    held: dict[str, int] = {}
-    for pod in pods:
-        cluster = labels_of(pod).get(RAY_CLUSTER)
-        if cluster and (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
-            held[cluster] = held.get(cluster, 0) + _gpus(pod)
-    return held
-
-
-def _gpus(pod: Mapping[str, Any]) -> int:
-    """As KubeRay counts them: each resource whose name ends in `gpu`, by limit (ray-operator common/pod.go)."""
-    total = 0
-    for container in (pod.get("spec") or {}).get("containers") or ():
-        for name, value in ((container.get("resources") or {}).get("limits") or {}).items():
-            if name.endswith("gpu") and str(value).isdecimal():
-                total += int(value)
-    return total

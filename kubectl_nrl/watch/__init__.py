@@ -5,16 +5,18 @@ What a state means is not decided here but in `kubectl_nrl.rayjob_state`, which 
 
 from __future__ import annotations
 
+from ..reasons import being_deleted, gpus_of, is_worker, requests_of
 from ..run_directory import directory
 from .driver_log import DriverLog, JobsApi, LogEnd, Source
 from .follow import End, Follow, RunTarget
 from .health import ask_health, parts_of
 from .job_follow import JobEnd, JobFollow, JobTarget
-from .log_copy import LogCopy, read_record
-from .log_view import WandbPage, shown, tail
-from .pods import being_deleted, gpus_of, is_worker, requests_of
+from .log_copy import LogCopy, pieces, read_record
+from .log_view import LastLines, WandbPage, shown
+from .pod_log import PodLog
+from .pod_logs import PodLogs, pods_of
 from .readiness import Readiness, readiness_of, workers_of
-from .until_ready import UntilReady
+from .until_ready import Unstartable, UntilReady
 
 __all__ = [
     "DriverLog",
@@ -24,11 +26,15 @@ __all__ = [
     "JobFollow",
     "JobTarget",
     "JobsApi",
+    "LastLines",
     "LogCopy",
     "LogEnd",
+    "PodLog",
+    "PodLogs",
     "Readiness",
     "RunTarget",
     "Source",
+    "Unstartable",
     "UntilReady",
     "WandbPage",
     "ask_health",
@@ -37,10 +43,11 @@ __all__ = [
     "gpus_of",
     "is_worker",
     "parts_of",
+    "pieces",
+    "pods_of",
     "read_record",
     "readiness_of",
     "requests_of",
     "shown",
-    "tail",
     "workers_of",
 ]

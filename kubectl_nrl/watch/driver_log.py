@@ -1,7 +1,8 @@
 """Follows a run's driver log from its first byte to its last, by offset, in a thread of its own.
 
 The end of what can be read is never taken for the end of the job: reading stops only when the run is known to be over
-and the rest is read, or when the head that holds the log is gone, and which of the two it was is said.
+and the rest is read, or when the head that holds the log is gone, and which of the two it was is said. A head that was replaced
+has another log, or none: that is said too, and neither is taken for the other.
 """
 
 from __future__ import annotations
@@ -9,19 +10,30 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ..errors import ClusterError
 from .log_copy import LogCopy
+from .log_keeping import Keeping
+from .log_place import Place
 from .log_view import Shown, WandbPage
 
 #: Seconds during which a log that cannot be read yet is no news: the head has just started.
 QUIET = 10.0
+#: Longest pause in seconds between tries to reach a head, and the one after a refusal.
+RETRY, REFUSED = 2.0, 30.0
+#: What a new head means (KubeRay starts one when a pod or its container dies; Ray keeps jobs and logs in neither).
+REPLACED = "the head was replaced: Ray's job history and earlier log are lost"
+#: Reasons for which the rest of a log will never come: the Ray cluster is deleted, or its head does not know the job.
+NEVER = ("Gone", "NotFound")
 
 
 class JobsApi(Protocol):
     """What is used of `kubectl_nrl.ray_jobs.RayJobs`."""
+
+    @property
+    def life(self) -> str: ...
 
     def get(self, submission_id: str) -> Mapping[str, Any] | None: ...
 
@@ -69,7 +81,7 @@ class DriverLog:
     ) -> None:
         self._connect, self._sink, self._say, self._wandb = connect, sink, say, wandb
         self._caught_up = caught_up
-        self._copy = copy
+        self._keeping = Keeping(copy, say)
         self._poll = poll
         self._source: Source | None = None
         self._changed = threading.Condition()
@@ -84,13 +96,21 @@ class DriverLog:
         self._reset()
 
     def _reset(self) -> None:
-        self._offset = 0
+        self._life = ""
+        self._lost = ""
+        self._bytes_before = 0
+        self._begin_log(Place())
+        self._told_trouble = False
+
+    def _begin_log(self, place: Place) -> None:
+        """Read a log from a place on, as the first that is shown of it."""
+        self._place = place
         self._shown = Shown()
         self._page = WandbPage()
         self._driver_over = False
         self._complete = False
         self._troubled_since: float | None = None
-        self._told_trouble = False
+        self._tries = 0
         self._next_state_check = 0.0
 
     def follow(self, source: Source) -> None:
@@ -154,11 +174,11 @@ class DriverLog:
         self._flush()
         self._disconnect()
         self._reset()
-        if self._copy is not None:
-            kept = self._copy.attempt(source.uid)
-            if kept:
-                self._offset = kept
-                self._show(self._copy.path.read_bytes())
+        place, self._life = self._keeping.resume(source.uid)
+        self._begin_log(place)
+        for piece in self._keeping.pieces() if place.offset else ():
+            if not self._stopped:
+                self._show(piece)
         return source
 
     def _step(self, source: Source | None) -> bool:
@@ -172,13 +192,16 @@ class DriverLog:
         try:
             if self._jobs is None:
                 self._jobs = self._connect(source.cluster)
-            data = self._jobs.log_chunk(source.submission_id, self._offset)
+                self._meet(self._jobs.life)
+            jobs, start = self._jobs, self._place.offset
+            data = self._place.read(lambda offset: jobs.log_chunk(source.submission_id, offset))
         except ClusterError as error:
             return self._trouble(error)
-        self._troubled_since, self._told_trouble = None, False
+        self._troubled_since, self._told_trouble, self._tries = None, False, 0
         if data:
-            self._offset += len(data)
-            self._keep(data)
+            if self._lost and not start:
+                self._say("driver log: the driver was started again; this is its new log")
+            self._keeping.keep(data, start, self._life)
             self._show(data)
             if self._finishing_until is not None:
                 self._finishing_until = time.monotonic() + self._patience
@@ -191,6 +214,21 @@ class DriverLog:
         if not self._driver_over:
             self._pause(self._poll)
         return False
+
+    def _meet(self, life: str) -> None:
+        """Tell another head, or its container's next start, from the one whose log was read."""
+        before, self._life = self._life, life or self._life
+        if before and self._life != before:
+            self._lost = REPLACED
+            self._say(f"driver log: {REPLACED}")
+            self._told_trouble = True  # that the new head does not know the job is no further news
+            self._start_over()
+
+    def _start_over(self) -> None:
+        """Another log under the same name; the copy stays as it is until something of it comes."""
+        self._flush()
+        self._bytes_before += self._place.offset
+        self._begin_log(Place())
 
     def _look_at_driver(self, source: Source) -> None:
         """Ask Ray, once a second at most, whether the driver is over.
@@ -210,23 +248,23 @@ class DriverLog:
     def _trouble(self, error: ClusterError) -> bool:
         self._disconnect()
         now = time.monotonic()
-        if self._finishing_until is not None and (now >= self._finishing_until or error.reason == "Gone"):
-            self._why = error.message
+        if self._finishing_until is not None and (now >= self._finishing_until or error.reason in NEVER):
+            self._why = self._lost or error.message
             return True
-        if error.reason == "LogReplaced" and self._source is not None:
-            # A head that restarted has another log under the same name: an attempt of its own.
-            self._say(f"driver log: {error.message}")
-            self._source = replace(self._source, uid=self._source.uid + "+")
+        if error.reason == "LogReplaced":
+            self._say(f"driver log: {error.message}: it was cut short or is another; reading it from its start")
+            self._start_over()
             return False
         refused = error.status in (401, 403)
         self._tell_trouble(error, now, refused)
-        self._pause(30.0 if refused else self._poll)
+        self._tries += 1
+        self._pause(REFUSED if refused else min(self._poll * 2 ** min(self._tries - 1, 8), RETRY))
         return False
 
     def _tell_trouble(self, error: ClusterError, now: float, refused: bool) -> None:
-        """Say it once per outage; a log that has not begun gets some seconds first."""
+        """Say it once per outage, when reconnecting at once did not help; a log that has not begun gets some seconds first."""
         self._troubled_since = self._troubled_since or now
-        early = not self._offset and now - self._troubled_since < QUIET
+        early = not self._tries or (not self._place.offset and now - self._troubled_since < QUIET)
         if self._told_trouble or self._finishing_until is not None or (early and not refused):
             return
         self._told_trouble = True
@@ -242,16 +280,6 @@ class DriverLog:
         with self._changed:
             if not self._stopped:
                 self._changed.wait(min(seconds, 0.2) if self._finishing_until is not None else seconds)
-
-    def _keep(self, data: bytes) -> None:
-        if self._copy is None:
-            return
-        try:
-            self._copy.append(data)
-        except OSError as error:
-            self._say(f"driver log: no copy is kept on this machine any more: {error}")
-            self._copy.close()
-            self._copy = None
 
     def _show(self, data: bytes) -> None:
         url = self._page.feed(data)
@@ -273,8 +301,6 @@ class DriverLog:
                 self._flush()
             except OSError as error:
                 self.failure = error
-        self.end = LogEnd(self._complete, self._offset, "" if self._complete else self._why or "stopped reading")
-        if self._copy is not None:
-            if self._source is not None and self._complete:
-                self._copy.note(complete=True)
-            self._copy.close()
+        self._keeping.close(complete=self._complete)
+        size = self._place.offset or self._bytes_before
+        self.end = LogEnd(self._complete, size, "" if self._complete else self._why or "stopped reading")

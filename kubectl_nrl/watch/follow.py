@@ -1,34 +1,34 @@
-"""Watches one RayJob, of one uid, to its end: its states, its pods and their troubles, its driver's log.
+"""Watches one RayJob, of one uid, to its end: its states, its Ray cluster, its pods and their troubles, its driver's log.
 
-Two watches feed one queue and the caller's thread does the thinking, so that Ctrl-C lands in that thread and a state
-change is acted on the moment it arrives. A read every half minute stands behind the watch, for a stream that died
-without a word.
+Watches feed one queue and the caller's thread does the thinking, so that Ctrl-C lands in that thread and a state change is
+acted on the moment it arrives. A read every half minute stands behind the watch, for a stream that died without a word.
 """
 
 from __future__ import annotations
 
-import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from typing import Any, Literal
 
+from ..api import Provider
 from ..errors import ClusterError
-from ..labels import RAY_CLUSTER
-from ..rayjob_state import Outcome, describe, message_of, outcome, status_of
+from ..rayjob_state import Outcome, describe, message_of, outcome, span, status_of
+from ..reasons import Snapshot, Trouble, is_worker
+from ..triage import DeadPod
 from .driver_log import DriverLog, Source
-from .pods import being_deleted, causes, is_worker, readiness
+from .feeds import Feeds
+from .inquiry import Inquiry
+from .start_limit import StartLimit
+from .wait import Wait
 
 RAY_API = "ray.io/v1"
 
 #: Seconds between the reads that back the watch up.
 REREAD = 30.0
-#: Seconds that a ready Ray cluster may go without a driver before the operator is suspected.
-NO_DRIVER = 120.0
-#: Seconds of quiet after which changes of pods are told, so that pods of one kind make one line.
-SETTLE = 0.4
+#: Seconds without the API server after which a run's outcome counts as unknown.
+PATIENCE = 900.0
 
 
 @dataclass(frozen=True)
@@ -43,19 +43,24 @@ class RunTarget:
 
 @dataclass(frozen=True)
 class End:
-    """Why watching ended: `final` (with its outcome), `timeout`, or `lost` (unknown; `message` says why)."""
+    """Why watching ended: `final` (with its outcome), `timeout`, `lost` (unknown; `message` says why), or `stuck`.
 
-    how: Literal["final", "timeout", "lost"]
+    Stuck: the run waits for something that does not come (`trouble`), for longer than the start may take.
+    """
+
+    how: Literal["final", "timeout", "lost", "stuck"]
     outcome: Outcome | None = None
     message: str = ""
+    trouble: Trouble | None = None
 
 
 class Follow:
-    """One run's event stream. `say` gets a line per change, `event` what observers are told.
+    """One run's event stream. `say` gets a line per change, `event` what observers are told, `view` each new picture.
 
-    Both in the caller's thread.
+    All in the caller's thread. While `shown` says that a person sees the picture, what it shows is not said as well.
 
-    `patience`: seconds without the API server after which the outcome counts as unknown.
+    `patience`: see `PATIENCE`. `providers` are asked why the run waits. `start_limit`: seconds that a cause which does not
+    heal alone may last before the driver runs; None for ever.
     """
 
     def __init__(
@@ -66,30 +71,33 @@ class Follow:
         say: Callable[[str], None] = lambda text: None,
         warn: Callable[[str], None] = lambda text: None,
         event: Callable[[Mapping[str, Any]], None] = lambda event: None,
+        view: Callable[[Snapshot], None] = lambda picture: None,
+        shown: Callable[[], bool] = lambda: False,
         log: DriverLog | None = None,
-        patience: float = 900.0,
+        providers: Sequence[Provider] = (),
+        start_limit: float | None = None,
+        patience: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._cluster, self._target = cluster, target
         self._say, self._warn, self._event = say, warn, event
+        self._shown = shown
         self._log = log
-        self._patience, self._clock = patience, clock
-        self._queue: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
+        self._patience, self._clock = PATIENCE if patience is None else patience, clock
+        self._feeds = Feeds(cluster, target.namespace)
+        self._inquiry = Inquiry(cluster, target.namespace, providers, lambda answer: self._feeds.put("inquiry", answer))
+        self._wait = Wait(
+            self._feeds, self._inquiry, say=self._say_unseen, warn=warn, event=event, view=view, clock=clock
+        )
+        self._limit = StartLimit(start_limit)
         self._stop = threading.Event()
-        self._pods_stop = threading.Event()
         self.rayjob: Mapping[str, Any] = {}
-        self.pods: dict[str, Mapping[str, Any]] = {}
-        self.ray_cluster = ""
+        self._driver_ran = False
         self._said_state = ""
-        self._said_causes: set[tuple[str, str, str]] = set()
-        self._said_ready = ""
-        self._pods_changed_at: float | None = None
         self._lost_since: float | None = None
-        self._ready_since: float | None = None
-        self._warned_no_driver = False
         self._end: End | None = None
         self._reread_at = clock() + REREAD
-        self._pump("rayjob", RAY_API, "RayJob", self._stop, name=target.name)
+        self._feeds.watch("rayjob", RAY_API, "RayJob", self._stop, name=target.name)
 
     def until_final(self, timeout: float | None = None) -> End:
         """Wait for the run's end. `timeout` in seconds, None for ever.
@@ -115,6 +123,7 @@ class Follow:
                 raise self._log.failure
             if self._end is None and deadline is not None and self._clock() >= deadline:
                 return End("timeout", message=describe(status_of(self.rayjob)))
+        self._judge()  # the last picture
         return self._end
 
     def until_gone(self, within: float, *, head_too: bool) -> list[Mapping[str, Any]]:
@@ -128,46 +137,59 @@ class Follow:
 
     def close(self) -> None:
         self._stop.set()
-        self._pods_stop.set()
+        self._wait.close()
+        self._inquiry.close()
 
-    def _pump(self, source: str, api: str, kind: str, stop: threading.Event, **words: Any) -> None:
-        def run() -> None:
-            try:
-                for item in self._cluster.watch(api, kind, self._target.namespace, stop=stop, **words):
-                    if stop.is_set():
-                        return
-                    self._queue.put((source, item))
-            except ClusterError as error:
-                self._queue.put((f"{source} refused", error))
+    @property
+    def ray_cluster(self) -> str:
+        """The present attempt's RayCluster; empty before there is one."""
+        return self._wait.ray_cluster
 
-        threading.Thread(target=run, name=f"watch-{source}", daemon=True).start()
+    @property
+    def pods(self) -> Mapping[str, Mapping[str, Any]]:
+        """The present attempt's pods, by uid."""
+        return self._wait.pods
+
+    def deaths(self) -> Sequence[DeadPod]:
+        """The pods of the present attempt that died, oldest first, those that are gone by now too."""
+        self._take(0)
+        return tuple(self._wait.deaths.values())
 
     def _take(self, wait: float) -> None:
         """Handle everything that has arrived, waiting up to `wait` seconds for the first."""
-        try:
-            item = self._queue.get(timeout=wait)
-            while True:
-                self._handle(*item)
-                item = self._queue.get_nowait()
-        except queue.Empty:
-            pass
-        if self._pods_changed_at is not None and self._clock() - self._pods_changed_at >= SETTLE:
-            self._pods_changed_at = None
-            self._tell_pods()
+        for source, item in self._feeds.arrived(wait):
+            self._handle(source, item)
+        if self._wait.due():
+            self._judge()
+
+    def _judge(self) -> None:
+        if not self.rayjob:
+            return
+        picture = self._wait.judge(self.rayjob, over=self._end is not None)
+        if self._end is None:
+            self._consider_start(picture)
+
+    def _consider_start(self, picture: Snapshot) -> None:
+        """Give up a start that cannot succeed; not while the API server is away, since what is known may be old."""
+        if self._driver_ran or self._lost_since is not None:
+            return
+        struck = self._limit.strikes(picture.troubles, self._clock())
+        if struck is not None:
+            trouble, lasted = struck
+            after = f" after {span(lasted)}" if trouble.heals != "never" else ""
+            self._end = End("stuck", message=f"it cannot start{after}: {trouble.line}", trouble=trouble)
 
     def _handle(self, source: str, item: Any) -> None:
         if source == "rayjob refused":
             self._end = self._end or End("lost", message=str(item.message))
-        elif source.startswith("pods ") and source.endswith(" refused"):
-            self._warn(f"pods cannot be watched: {item.message}")
-        elif item.type in ("LOST", "BACK"):
-            if source == "rayjob":  # one outage is one line, though every watch meets it
-                self._on_connection(item)
+        elif source == "rayjob" and item.type in ("LOST", "BACK"):
+            self._on_connection(item)  # one outage is one line, though every watch meets it
         elif source == "rayjob":
             self._lost_since = None
+            self._wait.saw(item.object)
             self._on_rayjob(item.type, item.object)
         else:
-            self._on_pod(source, item.type, item.object)
+            self._wait.handle(source, item)
 
     def _on_connection(self, item: Any) -> None:
         if item.type == "LOST":
@@ -176,6 +198,7 @@ class Follow:
             return
         if self._lost_since is not None:
             self._say("connection to the API server is back")
+            self._limit.skip(self._clock() - self._lost_since + REREAD)
         self._lost_since = None
         self._reread_at = self._clock()
 
@@ -191,8 +214,11 @@ class Follow:
         status = status_of(rayjob)
         self._tell_state(status)
         name = str(status.get("rayClusterName") or "")
-        if name and name != self.ray_cluster:
-            self._watch_pods(name)
+        if name and self._wait.attempt(name):
+            self._driver_ran = False
+            self._limit.reset()
+        self._driver_ran = self._driver_ran or status.get("jobStatus") == "RUNNING"
+        self._wait.changed()
         self._follow_log(status)
         end = outcome(status)
         if end is not None and self._end is None:
@@ -200,6 +226,11 @@ class Follow:
 
     def _on_deleted(self) -> None:
         self._end = self._end or End("lost", message=f"rayjob/{self._target.name} was deleted before it ended")
+
+    def _say_unseen(self, text: str) -> None:
+        """A line of what the picture shows as well."""
+        if not self._shown():
+            self._say(text)
 
     def _tell_state(self, status: Mapping[str, Any]) -> None:
         state = describe(status)
@@ -211,7 +242,7 @@ class Follow:
             status.get("jobDeploymentStatus") in ("Initializing", "Running", "Waiting") or outcome(status) is not None
         )
         message = "" if told else message_of(status)
-        self._say(state + (f" ({' '.join(message.split())})" if message else ""))
+        self._say_unseen(state + (f" ({' '.join(message.split())})" if message else ""))
         self._event(
             {
                 "event": "state",
@@ -230,38 +261,6 @@ class Follow:
         # The cluster's name is as good as its uid: KubeRay makes a new random one for each attempt.
         self._log.follow(Source(self.ray_cluster, self.ray_cluster, str(status.get("jobId") or self._target.run_id)))
 
-    def _watch_pods(self, ray_cluster: str) -> None:
-        self._pods_stop.set()
-        self._pods_stop = threading.Event()
-        self.ray_cluster, self.pods = ray_cluster, {}
-        self._ready_since = None
-        selector = f"{RAY_CLUSTER}={ray_cluster}"
-        self._pump(f"pods {ray_cluster}", "v1", "Pod", self._pods_stop, label_selector=selector)
-
-    def _on_pod(self, source: str, kind: str, pod: Mapping[str, Any]) -> None:
-        if source != f"pods {self.ray_cluster}":
-            return  # of an earlier attempt's cluster
-        uid = str(pod["metadata"].get("uid"))
-        if kind == "DELETED":
-            self.pods.pop(uid, None)
-        else:
-            self.pods[uid] = pod
-        self._pods_changed_at = self._clock()
-
-    def _tell_pods(self) -> None:
-        """Say what changed about the pods, until the run is over: how pods end is no news."""
-        if self._end is not None:
-            return
-        found = causes(self.pods.values(), datetime.now(timezone.utc))
-        for key in found.keys() - self._said_causes:
-            self._say(found[key])
-            self._event({"event": "cause", "message": found[key]})
-        self._said_causes |= found.keys()
-        ready = readiness(self.pods.values())
-        if ready != self._said_ready and not all(map(being_deleted, self.pods.values())):
-            self._said_ready = ready
-            self._say(ready)
-
     def _consider_time(self) -> None:
         now = self._clock()
         if self._end is not None:
@@ -271,8 +270,6 @@ class Follow:
         elif now >= self._reread_at:
             self._reread_at = now + REREAD
             self._reread()
-            self._tell_pods()  # some causes are a matter of time, not of change
-        self._consider_driver(now)
 
     def _reread(self) -> None:
         if self._lost_since is not None:
@@ -285,19 +282,3 @@ class Follow:
             self._on_deleted()
         else:
             self._on_rayjob("MODIFIED", live)
-
-    def _consider_driver(self, now: float) -> None:
-        """Name a cluster that is ready and gets no driver: the operator submits it, and may not reach the dashboard."""
-        status = status_of(self.rayjob)
-        ready = (status.get("rayClusterStatus") or {}).get("state") == "ready" and not status.get("jobStatus")
-        if not ready or status.get("jobDeploymentStatus") not in ("Initializing", "Running"):
-            self._ready_since = None
-            return
-        self._ready_since = self._ready_since or now
-        if now - self._ready_since >= NO_DRIVER and not self._warned_no_driver:
-            self._warned_no_driver = True
-            self._warn(
-                f"the Ray cluster {self.ray_cluster} has been ready for {NO_DRIVER:.0f} s and KubeRay has not "
-                "submitted the driver: the operator may not reach the head's port 8265 (NetworkPolicy, Ray token), or its "
-                "submitter pod does not start"
-            )

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ..errors import ClusterError
-from .pods import being_deleted, is_ready
+from ..reasons import being_deleted, is_ready
 
 #: Seconds that one answer may take.
 ANSWER = 10.0

@@ -7,7 +7,8 @@ bytes in passing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Iterator
 
 #: Ray's first words in a driver's log (ray/dashboard/modules/job/job_supervisor.py), followed by the whole entrypoint.
 _ECHO = re.compile(rb"(Running entrypoint for job [^\n]*?: )(?:sh -c ['\"])?: nrl [^\n]*")
@@ -78,24 +79,43 @@ class WandbPage:
         return ""
 
 
-def tail(data: bytes, lines: int) -> bytes:
-    """The last `lines` lines of a log, all of it for a negative number. Only a newline ends a line.
+class LastLines:
+    """The last `lines` lines of what it is fed, all of it for a negative number; it holds little more than those.
 
-    Progress bars use `\\r`.
+    Only a newline ends a line: progress bars use `\\r`.
     """
-    if lines < 0:
-        return data
-    if lines == 0:
-        return b""
-    start = len(data) - data.endswith(b"\n")
-    for _ in range(lines):
-        start = data.rfind(b"\n", 0, start)
-        if start < 0:
+
+    def __init__(self, lines: int) -> None:
+        self._lines = lines
+        self._pieces: deque[tuple[bytes, int]] = deque()
+        self._newlines = 0
+
+    def feed(self, data: bytes) -> None:
+        count = data.count(b"\n")
+        self._pieces.append((data, count))
+        self._newlines += count
+        # The newline before the first line of those wanted must stay as well, and the last line may end with one.
+        while self._lines >= 0 and self._newlines - self._pieces[0][1] > self._lines:
+            self._newlines -= self._pieces.popleft()[1]
+
+    def take(self) -> bytes:
+        """Those lines; it is empty then."""
+        data = b"".join(piece for piece, _ in self._pieces)
+        self._pieces.clear()
+        self._newlines = 0
+        if self._lines < 0:
             return data
-    return data[start + 1 :]
+        start = len(data) - data.endswith(b"\n")
+        for _ in range(self._lines):
+            start = data.rfind(b"\n", 0, start)
+            if start < 0:
+                return data
+        return data[start + 1 :] if self._lines else b""
 
 
-def shown(chunks: Iterable[bytes]) -> bytes:
-    """A whole log as it is shown."""
+def shown(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """A whole log as it is shown, in pieces."""
     view = Shown()
-    return b"".join(view.feed(c) for c in chunks) + view.end()
+    for chunk in chunks:
+        yield view.feed(chunk)
+    yield view.end()

@@ -6,31 +6,45 @@ somebody waits.
 
 from __future__ import annotations
 
-import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
-from datetime import datetime, timezone
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ..api import Provider
 from ..errors import ClusterError, ExitCode, NrlError
 from ..labels import RAY_CLUSTER
-from .pods import causes
+from ..reasons import Situation, Trouble, troubles
+from ..reasons.advice import advice
+from ..reasons.gather import unready
+from ..reasons.server_clock import ServerClock
+from .feeds import Feeds
+from .inquiry import Answer, Inquiry
 from .readiness import Readiness, readiness_of
+from .start_limit import StartLimit
+from .telling import Telling
 
-#: Seconds of quiet after which changes of pods are told, so that pods of one kind make one line.
-SETTLE = 0.4
-#: Seconds between tries to reach what should answer by now.
+#: Seconds between tries to reach what should answer by now, and at most between two looks.
 PROBE = 0.5
-#: Seconds between looks at causes that are a matter of time.
-LOOK = 10.0
+#: Seconds between two judgements of why it waits: changes of pods settle, and some causes are a matter of time.
+JUDGE = 1.0
+
+
+class Unstartable(NrlError):
+    """What is waited for does not come up unless somebody mends something; `trouble` is what."""
+
+    exit_code = ExitCode.GAVE_UP
+
+    def __init__(self, words: str, trouble: Trouble, namespace: str) -> None:
+        super().__init__(f"gave up waiting for {words}: {trouble.line}", advice(trouble, namespace))
+        self.trouble = trouble
 
 
 class UntilReady:
     """The wait for one object. `live` is the object as it was made or found; `say` gets a line per change.
 
     `probe(live)` is called once the object looks ready, and again until it raises no `ClusterError`: what must answer.
-    `stop` ends the wait early: `until` then gives None.
+    `providers` are asked why pods wait; `start_limit` are the seconds of `StartLimit`.
     """
 
     def __init__(
@@ -41,30 +55,32 @@ class UntilReady:
         say: Callable[[str], None],
         probe: Callable[[Mapping[str, Any]], None] = lambda live: None,
         suspended_by: str = "",
+        providers: Sequence[Provider] = (),
+        start_limit: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._cluster, self._live, self._say, self._probe = cluster, live, say, probe
-        self._suspended_by, self._clock = suspended_by, clock
-        self._queue: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
+        meta = live["metadata"]
+        self._live, self._namespace = live, str(meta["namespace"])
+        self.words = f"{live['kind'].lower()}/{meta['name']}"
+        self._say, self._probe, self._suspended_by, self._clock = say, probe, suspended_by, clock
         self._closed = threading.Event()
+        self._feeds = Feeds(cluster, self._namespace)
+        self._inquiry = Inquiry(cluster, self._namespace, providers, lambda answer: self._feeds.put("inquiry", answer))
+        self._telling = Telling(lambda trouble: say(f"{self.words}: {trouble.line}"), clock)
+        self._limit, self._server_clock = StartLimit(start_limit), ServerClock(clock)
         self._pods: dict[str, Mapping[str, Any]] = {}
-        self._pods_changed: float | None = None
-        self._next_look = clock() + LOOK
-        self._said: set[Any] = set()
-        self._state = ""
+        self._answer = Answer()
+        self._judge_at = clock() + JUDGE
+        self._said: set[str] = set()
         self._why = ""
-
-    @property
-    def words(self) -> str:
-        return f"{self._live['kind'].lower()}/{self._live['metadata']['name']}"
 
     def until(self, deadline: float, stop: threading.Event) -> Mapping[str, Any] | None:
         """The ready object; None when `stop` was set. `deadline` is a time of the clock.
 
-        Raises `NrlError` with GAVE_UP at the deadline, `ClusterError` when it is deleted, replaced, or never gets ready by waiting.
+        Raises `NrlError` with GAVE_UP at the deadline, `Unstartable`, and `ClusterError` when it is deleted, replaced, or suspended
+        for good.
         """
-        readiness = readiness_of(self._live, self._suspended_by)
-        if readiness.ready and self._answers():
+        if readiness_of(self._live, self._suspended_by).ready and self._answers():
             return self._live  # nothing is watched for what is up already
         self._watch()
         try:
@@ -72,18 +88,16 @@ class UntilReady:
                 readiness = readiness_of(self._live, self._suspended_by)
                 if readiness.ready and self._answers():
                     return self._live
-                self._tell(readiness)
-                if readiness.stuck:
-                    raise self._never(readiness)
-                if self._clock() >= deadline:
-                    why = self._why if readiness.ready else readiness.words
-                    raise NrlError(
-                        f"gave up waiting for {self.words}: {why}", self._look_hint(), exit_code=ExitCode.GAVE_UP
-                    )
-                self._take(PROBE)
+                self._once(readiness.words)
+                self._give_up(readiness, deadline)
+                for source, item in self._feeds.arrived(PROBE):
+                    self._handle(source, item)
+                if not readiness.ready and self._clock() >= self._judge_at:
+                    self._judge()
             return None
         finally:
             self._closed.set()
+            self._inquiry.close()
 
     def _answers(self) -> bool:
         try:
@@ -92,52 +106,26 @@ class UntilReady:
             if error.status in (401, 403):
                 raise
             self._why = error.message
-            self._once("probe", f"{self.words}: its pods are ready, waiting for it to answer ({error.message})")
+            self._once(f"its pods are ready, waiting for it to answer ({error.message})")
             return False
         return True
 
     def _watch(self) -> None:
         meta = self._live["metadata"]
-        self._pump("object", self._live["apiVersion"], self._live["kind"], name=meta["name"])
+        self._feeds.watch("object", self._live["apiVersion"], self._live["kind"], self._closed, name=meta["name"])
         selector = f"{RAY_CLUSTER}={meta['name']}"
         if self._live["kind"] == "Deployment":
             labels = ((self._live.get("spec") or {}).get("selector") or {}).get("matchLabels") or {}
             selector = ",".join(f"{key}={value}" for key, value in labels.items())
-        self._pump("pod", "v1", "Pod", label_selector=selector)
-
-    def _pump(self, source: str, api: str, kind: str, **words: Any) -> None:
-        namespace = self._live["metadata"]["namespace"]
-
-        def run() -> None:
-            try:
-                for item in self._cluster.watch(api, kind, namespace, stop=self._closed, **words):
-                    self._queue.put((source, item))
-                    if self._closed.is_set():
-                        return
-            except ClusterError as error:
-                self._queue.put((f"{source} refused", error))
-
-        threading.Thread(target=run, name=f"ready-{source}", daemon=True).start()
-
-    def _take(self, seconds: float) -> None:
-        try:
-            item = self._queue.get(timeout=seconds)
-            while True:
-                self._handle(*item)
-                item = self._queue.get_nowait()
-        except queue.Empty:
-            pass
-        now = self._clock()
-        if (self._pods_changed is not None and now - self._pods_changed >= SETTLE) or now >= self._next_look:
-            self._pods_changed, self._next_look = None, now + LOOK
-            for key, line in causes(self._pods.values(), datetime.now(timezone.utc)).items():
-                self._once(key, f"{self.words}: {line}")
+        self._feeds.watch("pods", "v1", "Pod", self._closed, label_selector=selector)
 
     def _handle(self, source: str, item: Any) -> None:
         if source == "object refused":
             raise item
-        if source == "pod refused":
-            self._once("pods", f"{self.words}: its pods cannot be watched: {item.message}")
+        if source == "pods refused":
+            self._once(f"its pods cannot be watched: {item.message}")
+        elif source == "inquiry":
+            self._answer = item
         elif item.type in ("LOST", "BACK"):
             if source == "object":
                 state = f"lost ({item.error}), reconnecting" if item.type == "LOST" else "back"
@@ -145,44 +133,58 @@ class UntilReady:
         elif source == "object":
             self._on_object(item.type, item.object)
         else:
-            self._on_pod(item.type, item.object)
+            self._server_clock.saw(item.object)
+            uid = str(item.object["metadata"].get("uid"))
+            if item.type == "DELETED":
+                self._pods.pop(uid, None)
+            else:
+                self._pods[uid] = item.object
 
     def _on_object(self, kind: str, live: Mapping[str, Any]) -> None:
         other = live["metadata"].get("uid") != self._live["metadata"]["uid"]
         if kind == "DELETED" and not other:
             raise ClusterError(f"{self.words} was deleted while it was waited for", reason="Gone")
-        if kind == "DELETED":
-            return
-        if other:
+        if other and kind != "DELETED":
             raise ClusterError(f"{self.words} was replaced by another of the same name while it was waited for")
-        self._live = live
+        if not other:
+            self._live = live
+            self._server_clock.saw(live)
 
-    def _on_pod(self, kind: str, pod: Mapping[str, Any]) -> None:
-        uid = str(pod["metadata"].get("uid"))
-        if kind == "DELETED":
-            self._pods.pop(uid, None)
-        else:
-            self._pods[uid] = pod
-        self._pods_changed = self._clock()
+    def _judge(self) -> None:
+        """Say why it waits, as far as that is news. Raises `Unstartable` when it has waited for that long enough."""
+        now = self._clock()
+        self._judge_at = now + JUDGE
+        pods = tuple(self._pods.values())
+        (self._inquiry.about(self._live, pods) if unready(None, pods) else self._inquiry.rest())
+        raycluster = self._live if self._live["kind"] == "RayCluster" else None
+        found = troubles(
+            Situation(None, raycluster, pods, self._answer.events, self._answer.said), self._server_clock.now()
+        )
+        self._telling.tell(found)
+        struck = self._limit.strikes(found, now)
+        if struck is not None:
+            raise Unstartable(self.words, struck[0], self._namespace)
 
-    def _tell(self, readiness: Readiness) -> None:
-        if readiness.words != self._state:
-            self._state = readiness.words
-            self._say(f"{self.words}: {readiness.words}")
+    def _give_up(self, readiness: Readiness, deadline: float) -> None:
+        if readiness.stuck:
+            raise self._never(readiness)
+        if self._clock() >= deadline:
+            why = self._why if readiness.ready else readiness.words
+            raise NrlError(f"gave up waiting for {self.words}: {why}", self._look_hint(), exit_code=ExitCode.GAVE_UP)
 
-    def _once(self, key: Any, line: str) -> None:
-        if key not in self._said:
-            self._said.add(key)
-            self._say(line)
+    def _once(self, line: str) -> None:
+        """Say it, unless it was what was said before."""
+        if line not in self._said:
+            self._said = {line}
+            self._say(f"{self.words}: {line}")
 
     def _never(self, readiness: Readiness) -> ClusterError:
         hint = self._look_hint()
         if (self._live.get("spec") or {}).get("suspend"):
-            meta = self._live["metadata"]
             patch = """-p '{"spec":{"suspend":false}}'"""
-            hint = f"kubectl patch raycluster {meta['name']} -n {meta['namespace']} --type merge {patch}"
+            name = self._live["metadata"]["name"]
+            hint = f"kubectl patch raycluster {name} -n {self._namespace} --type merge {patch}"
         return ClusterError(f"{self.words} is {readiness.words}", hint)
 
     def _look_hint(self) -> str:
-        meta = self._live["metadata"]
-        return f"kubectl describe {self._live['kind'].lower()} {meta['name']} -n {meta['namespace']}"
+        return f"kubectl describe {self.words.replace('/', ' ')} -n {self._namespace}"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import http.client
 import json
+import select
 import socket
 import ssl
 import subprocess
@@ -167,13 +169,39 @@ def test_cut_after_bytes(proxy: FaultProxy) -> None:
     assert len(get(proxy, "/openapi/v2")) > 100_000
 
 
-def test_refuses_for_a_while(proxy: FaultProxy) -> None:
+def test_refuses_until_allowed(proxy: FaultProxy) -> None:
     assert "gitVersion" in get(proxy, "/version")
-    proxy.refuse(2.0)
+    proxy.refuse()
     with pytest.raises(urllib.error.URLError) as caught:
         get(proxy, "/version")
     assert isinstance(caught.value.reason, ConnectionRefusedError)
+    proxy.allow()
+    assert "gitVersion" in get(proxy, "/version")
+
+
+def test_refuses_for_a_while(proxy: FaultProxy) -> None:
+    proxy.refuse(0.2)
     _until(lambda: _accepts(proxy))
+    assert "gitVersion" in get(proxy, "/version")
+
+
+def test_a_frozen_connection_is_silent_and_new_ones_are_not(proxy: FaultProxy, api_namespace: str) -> None:
+    with watch(proxy, api_namespace) as watching:
+        proxy.freeze()
+        assert "gitVersion" in get(proxy, "/version")
+        kubectl(proxy, "-n", api_namespace, "create", "configmap", "unseen")
+        assert not select.select([watching.stdout], [], [], 0.5)[0]
+        assert watching.poll() is None
+        proxy.allow()
+        assert watching.stdout is not None
+        assert watching.stdout.readline().strip() == "configmap/unseen"
+
+
+def test_a_cut_within_the_head_leaves_no_answer(proxy: FaultProxy) -> None:
+    rule = proxy.cut_after(9, path="^/version", whole=True)
+    with pytest.raises(http.client.BadStatusLine):
+        get(proxy, "/version")
+    rule.arrived()
     assert "gitVersion" in get(proxy, "/version")
 
 

@@ -80,7 +80,9 @@ def bench(api_cluster: Cluster, api_namespace: str) -> Iterator[Bench]:
 def test_what_only_the_server_sees_is_refused_before_anything_exists(bench: Bench) -> None:
     broken = copy.deepcopy(files()["infra.yaml"])
     [group] = broken["kuberay"]["training"]["spec"]["workerGroupSpecs"]
-    group["template"]["spec"]["serviceAccountName"] = "nobody"
+    group["template"]["spec"]["topologySpreadConstraints"] = [
+        {"maxSkew": 0, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+    ]
     bench.project.write("infra.yaml", broken)
     done = bench.run()
     assert done.exit == 3
@@ -89,6 +91,16 @@ def test_what_only_the_server_sees_is_refused_before_anything_exists(bench: Benc
     asked = bench.run("--dry-run=server -o json")
     assert asked.exit == 3
     assert [o["ok"] for o in asked.result("dry_run")["objects"]] == [True, True, False]
+
+
+def test_a_queue_of_a_cluster_without_kueue_is_refused_before_anything_exists(bench: Bench) -> None:
+    queued = {**files()["infra.yaml"], "scheduler": {"kind": "kueue", "queue": "rl"}}
+    bench.project.write("infra.yaml", queued)
+    done = bench.run()
+    assert done.exit == 3
+    assert "this cluster has no Kueue" in done.err
+    assert "leave `scheduler` out, or ask for Kueue to be installed" in done.err
+    assert bench.names("rayjobs") == []
 
 
 def test_a_missing_namespace_is_named_with_its_fix(bench: Bench) -> None:
@@ -145,10 +157,15 @@ def test_a_cut_connection_costs_nothing_but_time(bench: Bench) -> None:
 
         def operator() -> None:
             bench.status(jobDeploymentStatus="Running", jobStatus="RUNNING")
-            time.sleep(0.5)
-            proxy.refuse(3)
+            deadline = time.monotonic() + 60
+            while not any("/rayjobs" in seen.target and "watch=1" in seen.target for seen in list(proxy.seen)):
+                assert time.monotonic() < deadline, "no watch came"
+                time.sleep(0.05)
+            away = proxy.answer(503, times=None, path="/rayjobs")
             proxy.cut()
             bench.status(jobDeploymentStatus="Complete", jobStatus="FAILED")
+            away.arrived(8)  # one request is tried three times before it counts as an outage
+            proxy.clear()
 
         bench.when_created(operator)
         done = bench.run(env={"KUBECONFIG": str(proxy.kubeconfig)})
@@ -174,7 +191,8 @@ def test_who_may_do_little_is_told_what_that_costs(bench: Bench) -> None:
     done = bench.run(env={"KUBECONFIG": str(limited)})
     assert done.exit == 0, done
     assert "pod templates were not checked by the API server: you may not create pods" in done.err
-    assert "may not create pods/portforward" in done.err
+    [note] = [line for line in done.err.splitlines() if "pods/portforward" in line]
+    assert "a run does without" in note and "to show the driver's log" in note
 
 
 def test_who_may_not_create_rayjobs_gets_one_line_and_no_object(bench: Bench) -> None:

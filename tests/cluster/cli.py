@@ -1,4 +1,4 @@
-"""What the scripts `up`, `down`, `status`, `env`, `image`, `kuberay` and `build` do."""
+"""What the scripts `up`, `down`, `status`, `env`, `image`, `kuberay`, `kueue` and `build` do."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ def main(command: str, argv: list[str] | None = None) -> int:
         parser.add_argument("--without-kuberay", action="store_true", help="stop the operator, or do not start it")
     if command == "kuberay":
         parser.add_argument("action", choices=("stop", "start", "pod"))
+    if command == "kueue":
+        parser.add_argument("action", choices=("stop", "start"))
     args = parser.parse_args(argv)
     try:
         return _COMMANDS[command](args) or 0
@@ -94,6 +96,12 @@ def kuberay_(args: argparse.Namespace) -> int:
     return 0
 
 
+def kueue_(args: argparse.Namespace) -> int:
+    """Start or stop Kueue: queues with quota for RayJobs; a cluster has none until it is started."""
+    lifecycle.queues(state_for(args.depth or "kwok", args.state), args.action)
+    return 0
+
+
 def build(args: argparse.Namespace) -> int:
     """Build every cached piece of a depth and start nothing."""
     if args.depth == "node":
@@ -121,6 +129,7 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "env": env,
     "image": image,
     "kuberay": kuberay_,
+    "kueue": kueue_,
     "build": build,
 }
 _DEPTH_HELP = {
@@ -130,5 +139,6 @@ _DEPTH_HELP = {
     "env": "that one (default: the deepest that is up)",
     "image": argparse.SUPPRESS,
     "kuberay": "of that cluster (default: node)",
+    "kueue": "of that cluster (default: kwok)",
     "build": "for that one (default: node, without root: api)",
 }

@@ -22,6 +22,8 @@ from .state import CHECKOUT, State
 
 NODES = 4
 
+_RULE = {"apiVersion": "kwok.x-k8s.io/v1alpha1", "metadata": {"name": "ray"}}
+
 
 def prepare(state: State) -> None:
     """Check that this host can hold fake nodes, and take a range of addresses for their pods."""
@@ -52,7 +54,7 @@ def up(state: State) -> None:
     cert, key = certificates.server(state, "kwok-kubelet", ["127.0.0.1"])
     flags = [
         f"--kubeconfig={kubeconfig}",
-        f"--config={state.write('kwok.json', json.dumps(_forwards(state)))}",
+        f"--config={state.write('kwok.yaml', _config(state))}",
         "--manage-all-nodes=true",
         # A lease that is renewed, as a kubelet's is: kwok's heartbeat alone comes every 55 s, and after 50 s the node controller
         # takes every pod's readiness away.
@@ -85,14 +87,25 @@ def fake_node(name: str, labels: dict[str, str] | None = None, **extra: str) -> 
     }
 
 
-def _forwards(state: State) -> dict[str, object]:
-    """Return kwok's rule that a port-forward to any pod's Ray ports leads to fake_ray.py."""
+def pod_log(state: State, *, previous: bool = False) -> Path:
+    """The file that is the log of every fake container, in the form a kubelet's have (CRI): whoever tests logs writes it."""
+    path = state.dir("pod-logs") / ("previous.log" if previous else "present.log")
+    path.touch()
+    return path
+
+
+def _config(state: State) -> str:
+    """Return kwok's rules: a port-forward to any pod's Ray ports leads to fake_ray.py, and what logs are read."""
     forwards = [
         {"ports": [port], "target": {"address": "127.0.0.1", "port": state.port(f"fake-ray-{port}")}}
         for port in (fake_ray.DASHBOARD, fake_ray.AGENT)
     ]
-    kind = {"apiVersion": "kwok.x-k8s.io/v1alpha1", "kind": "ClusterPortForward"}
-    return {**kind, "metadata": {"name": "ray"}, "spec": {"forwards": forwards}}
+    logs = {"logsFile": str(pod_log(state)), "previousLogsFile": str(pod_log(state, previous=True)), "follow": True}
+    rules = [
+        {**_RULE, "kind": "ClusterPortForward", "spec": {"forwards": forwards}},
+        {**_RULE, "kind": "ClusterLogs", "spec": {"logs": [logs]}},
+    ]
+    return "\n---\n".join(map(json.dumps, rules))
 
 
 def _heads(state: State) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import re
 import shutil
@@ -34,11 +35,16 @@ BODY_MAX = 100 * 1024 * 1024  # Ray's DASHBOARD_CLIENT_MAX_SIZE
 
 
 class FakeRay:
-    """All heads of one cluster. `heads` are the addresses of the pods that exist now."""
+    """All heads of one cluster, told apart by their pods' addresses.
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self._jobs: dict[str, Job] = {}
+    `pods` asks the API server for the head pods that exist now: their uid by their address. An address may be another
+    pod's a moment after its pod is gone.
+    """
+
+    def __init__(self, directory: Path, pods: Callable[[], dict[str, str]] = dict) -> None:
+        self._directory, self._pods = directory, pods
+        self._uids: dict[str, str] = {}
+        self._jobs: list[Job] = []  # in the order of their submission
         self._packages: dict[tuple[str, str], bytes] = {}  # by head and name
         self._running: set[asyncio.Task[None]] = set()
 
@@ -51,13 +57,13 @@ class FakeRay:
         if path == "/api/jobs/" and method == "POST":
             return self._submit(json.loads(body), head)
         if path == "/api/jobs/":
-            return _json(200, [job.details() for job in self._jobs.values()])
+            return _json(200, [job.details() for job in self._jobs])
         if path.startswith("/api/packages/gcs/"):
             return self._package(method, path.rpartition("/")[2], body, head)
         found = re.fullmatch(r"/api/jobs/([^/]+)(/logs|/stop)?", path)
         if not found:
             return _text(404, f"no route {path}")
-        job = self._jobs.get(unquote(found[1]))
+        job = self._find(unquote(found[1]), head)
         if job is None:
             return _text(404, f"Job {unquote(found[1])} does not exist")
         if job.head == FORWARDED:
@@ -66,26 +72,46 @@ class FakeRay:
 
     async def agent(self, method: str, path: str, byte_range: str) -> Answer:
         """Answer one request for a log file, with byte ranges as aiohttp serves them."""
-        for job in self._jobs.values():
+        for job in reversed(self._jobs):
             if path == f"/logs/{job.log.name}" and job.log.exists():
-                return _file(job.log.read_bytes(), byte_range)
+                return _file(job.log, byte_range)
         return _text(404, "not found")
 
-    def forget_heads(self, present: set[str]) -> None:
-        """End the jobs whose head pod is gone; with the pod go its memory and its files."""
-        present = present | {FORWARDED}
-        for held in [held for held in self._packages if held[0] not in present]:
+    async def refresh(self) -> None:
+        """End the jobs of heads that are gone, or whose address has passed to another."""
+        try:
+            self.forget_heads(await asyncio.get_running_loop().run_in_executor(None, self._pods))
+        except OSError:
+            return  # the API server is being stopped, or started
+
+    def forget_heads(self, present: dict[str, str]) -> None:
+        """End the jobs whose head pod is gone; with the pod go its memory and its files.
+
+        `present` are uids of pods by address: the next pod may get the same address.
+        """
+        gone = {address for address, uid in self._uids.items() if present.get(address) != uid}
+        gone |= self.heads() - present.keys() - {FORWARDED}
+        self._uids = dict(present)
+        for held in [held for held in self._packages if held[0] in gone]:
             del self._packages[held]
-        for job in list(self._jobs.values()):
-            if job.head not in present:
+        for job in list(self._jobs):
+            if job.head in gone:
                 job.kill()
                 job.log.unlink(missing_ok=True)
-                shutil.rmtree(self._directory / job.submission_id, ignore_errors=True)
-                del self._jobs[job.submission_id]
+                shutil.rmtree(job.work, ignore_errors=True)
+                with contextlib.suppress(OSError):  # another of the head's jobs is still to go
+                    job.directory.rmdir()
+                self._jobs.remove(job)
 
     def heads(self) -> set[str]:
         """Return the addresses of heads that hold jobs or packages."""
-        return {job.head for job in self._jobs.values()} | {head for head, _ in self._packages}
+        return {job.head for job in self._jobs} | {head for head, _ in self._packages}
+
+    def _find(self, name: str, head: str) -> Job | None:
+        """A head's job of that id: KubeRay gives the same to each attempt of a RayJob. By a forward, the newest."""
+        named = [job for job in self._jobs if job.submission_id == name]
+        here = [job for job in named if head in (job.head, FORWARDED) or job.head == FORWARDED]
+        return here[-1] if here else None
 
     def _package(self, method: str, name: str, body: bytes, head: str) -> Answer:
         if method == "PUT":
@@ -99,12 +125,12 @@ class FakeRay:
 
     def _submit(self, request: dict[str, Any], head: str) -> Answer:
         name = request.get("submission_id") or request.get("job_id") or f"raysubmit_{uuid.uuid4().hex[:16]}"
-        if name in self._jobs:
+        if any(job.submission_id == name and job.head in (head, FORWARDED) for job in self._jobs):
             return _text(500, f"Job with submission_id {name} already exists. Please use a different submission_id.")
         job = Job(
             name,
             request["entrypoint"],
-            self._directory,
+            self._directory / head,
             request.get("metadata") or {},
             request.get("runtime_env") or {},
             head,
@@ -112,7 +138,7 @@ class FakeRay:
         working_dir = job.runtime_env.get("working_dir")
         if working_dir:
             job.package = self._packages.get((head, working_dir.removeprefix("gcs://")), b"")
-        self._jobs[name] = job
+        self._jobs.append(job)
         task = asyncio.get_running_loop().create_task(job.run())
         self._running.add(task)
         task.add_done_callback(self._running.discard)
@@ -120,14 +146,16 @@ class FakeRay:
 
     async def _about(self, job: Job, method: str, what: str | None) -> Answer:
         if what == "/logs":
-            text = job.log.read_bytes().decode(errors="replace") if job.log.exists() else ""
-            return _json(200, {"logs": text})
+            try:
+                return _json(200, {"logs": job.log.read_text() if job.log.exists() else ""})
+            except UnicodeDecodeError as error:
+                return _text(500, f"Traceback (most recent call last):\nUnicodeDecodeError: {error}")
         if what == "/stop" and method == "POST":
             return _json(200, {"stopped": await job.stop()})
         if method == "DELETE":
             if job.end_time is None:
                 return _text(500, f"Attempted to delete job {job.submission_id}, but it is in a non-terminal state.")
-            del self._jobs[job.submission_id]
+            self._jobs.remove(job)
             return _json(200, {"deleted": True})
         return _json(200, job.details())
 
@@ -140,15 +168,18 @@ def _text(status: int, text: str) -> Answer:
     return status, text.encode(), {"Content-Type": "text/plain"}
 
 
-def _file(content: bytes, byte_range: str) -> Answer:
+def _file(path: Path, byte_range: str) -> Answer:
     wanted = re.fullmatch(r"bytes=(\d+)-(\d*)", byte_range)
     if not wanted:
-        return 200, content, {"Accept-Ranges": "bytes"}
-    first, last = int(wanted[1]), int(wanted[2]) if wanted[2] else len(content) - 1
-    if first >= len(content):
-        return 416, b"", {"Content-Range": f"bytes */{len(content)}"}
-    part = content[first : last + 1]
-    return 206, part, {"Content-Range": f"bytes {first}-{first + len(part) - 1}/{len(content)}"}
+        return 200, path.read_bytes(), {"Accept-Ranges": "bytes"}
+    size, first = path.stat().st_size, int(wanted[1])
+    if first >= size:
+        return 416, b"", {"Content-Range": f"bytes */{size}"}
+    last = min(int(wanted[2]) if wanted[2] else size, size - 1)
+    with path.open("rb") as file:
+        file.seek(first)
+        part = file.read(last + 1 - first)
+    return 206, part, {"Content-Range": f"bytes {first}-{first + len(part) - 1}/{size}"}
 
 
 async def serve(ray: FakeRay, pod_range: str, forwarded: tuple[int, int]) -> None:
@@ -164,6 +195,8 @@ async def serve(ray: FakeRay, pod_range: str, forwarded: tuple[int, int]) -> Non
 
 
 async def _dashboard(ray: FakeRay, request: Head, body: bytes, here: str) -> Answer:
+    if here != FORWARDED:
+        await ray.refresh()
     return await ray.dashboard(request.words[0], urlsplit(request.words[1]).path, body, here)
 
 
@@ -188,23 +221,22 @@ async def _talk(
         writer.close()
 
 
-async def follow_pods(ray: FakeRay, server: str, context: ssl.SSLContext) -> None:
-    """Ask for the pods twice a second while there are jobs, and drop the jobs of heads that are gone."""
+def head_pods(server: str, context: ssl.SSLContext) -> dict[str, str]:
+    """Ask the API server for the head pods of the cluster: uid by address. Raises `OSError`."""
+    url = f"{server}/api/v1/pods?labelSelector=ray.io%2Fnode-type%3Dhead"
+    with urllib.request.urlopen(url, context=context, timeout=5) as answer:
+        items = json.load(answer)["items"]
+    # One that is going has no processes any more.
+    there = [pod for pod in items if not pod["metadata"].get("deletionTimestamp")]
+    return {pod["status"]["podIP"]: pod["metadata"]["uid"] for pod in there if pod["status"].get("podIP")}
 
-    def addresses() -> set[str]:
-        url = f"{server}/api/v1/pods?labelSelector=ray.io%2Fnode-type%3Dhead"
-        with urllib.request.urlopen(url, context=context, timeout=5) as answer:
-            pods = json.load(answer)["items"]
-        return {pod["status"].get("podIP", "") for pod in pods}
 
+async def follow_pods(ray: FakeRay) -> None:
+    """Look twice a second while there are jobs."""
     while True:
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(0.2)
         if ray.heads():
-            try:
-                present = await asyncio.get_running_loop().run_in_executor(None, addresses)
-            except OSError:
-                continue  # the API server is being stopped, or started
-            ray.forget_heads(present)
+            await ray.refresh()
 
 
 def main() -> None:
@@ -216,11 +248,11 @@ def main() -> None:
     args = parser.parse_args()
     context = ssl.create_default_context(cafile=args.ca)
     context.load_cert_chain(args.cert, args.key)
-    ray = FakeRay(Path(args.directory))
+    ray = FakeRay(Path(args.directory), lambda: head_pods(args.server, context))
 
     async def run() -> None:
         await serve(ray, args.pod_range, tuple(args.forwarded))
-        await follow_pods(ray, args.server, context)
+        await follow_pods(ray)
 
     asyncio.run(run())
 

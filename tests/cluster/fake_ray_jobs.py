@@ -43,6 +43,11 @@ class Job:
         """The driver's log, under the name that Ray gives it."""
         return self.directory / f"job-driver-{self.submission_id}.log"
 
+    @property
+    def work(self) -> Path:
+        """Where the driver runs."""
+        return self.directory / self.submission_id
+
     def details(self) -> dict[str, Any]:
         """Return the job as Ray's Jobs API tells it."""
         return {
@@ -63,7 +68,7 @@ class Job:
 
     async def run(self) -> None:
         """Run the entrypoint to its end, as Ray's supervisor does: by the shell, its output into the log."""
-        work = self.directory / self.submission_id
+        work = self.work
         work.mkdir(parents=True)
         if self.package is not None and not self._unpack(work):
             return
@@ -90,7 +95,8 @@ class Job:
         elif code == 0:
             self.status, self.message = "SUCCEEDED", "Job finished successfully."
         else:
-            tail = self.log.read_bytes()[-20_000:].decode(errors="replace")
+            # The log of a job that ended with its pod is gone.
+            tail = self.log.read_bytes()[-20_000:].decode(errors="replace") if self.log.exists() else ""
             self.status = "FAILED"
             self.message = (
                 f"Job entrypoint command failed with exit code {code}, "

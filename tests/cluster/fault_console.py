@@ -11,7 +11,10 @@ from .errors import ClusterError
 from .fault_proxy import FaultProxy
 from .state import DEPTHS, state_for
 
-USAGE = "cut | cut-after BYTES [PATH] | refuse SECONDS | answer STATUS [METHOD [PATH]] | latency SECONDS [PATH] | clear | seen"
+USAGE = (
+    "cut | cut-after BYTES [PATH] | refuse [SECONDS] | freeze | allow | answer STATUS [METHOD [PATH]] | "
+    "latency SECONDS [PATH] | clear | seen"
+)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -44,8 +47,14 @@ def obey(proxy: FaultProxy, words: list[str]) -> None:
             print(f"cut {proxy.cut()} connections")
         case ["cut-after", size, *path]:
             proxy.cut_after(int(size), path=" ".join(path))
+        case ["refuse"]:
+            proxy.refuse()
         case ["refuse", seconds]:
             proxy.refuse(float(seconds))
+        case ["allow"]:
+            proxy.allow()
+        case ["freeze"]:
+            proxy.freeze()
         case ["answer", status]:
             proxy.answer(int(status))
         case ["answer", status, method, *path]:

@@ -59,6 +59,7 @@ class FaultProxy(Faults):
         self.kubeconfig = self._write_kubeconfig(certificates.authority(state))
         self.seen: list[Seen] = []
         self._writers: set[asyncio.StreamWriter] = set()
+        self._gates: dict[asyncio.StreamWriter, asyncio.Event] = {}  # of each client's connection
         self._server: asyncio.Server | None = None
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="fault-proxy", daemon=True)
@@ -79,9 +80,21 @@ class FaultProxy(Faults):
         """Reset all connections that are open now and return how many clients that were."""
         return self._call(self._cut())
 
-    def refuse(self, seconds: float) -> None:
-        """Refuse new connections for that long, from now on; open ones stay (cut them as well for an outage)."""
+    def refuse(self, seconds: float | None = None) -> None:
+        """Refuse new connections for that long, or until `allow`; open ones stay (cut them as well for an outage)."""
         self._call(self._refuse(seconds))
+
+    def allow(self) -> None:
+        """Accept connections again, and let bytes pass again."""
+        self._call(self._allow())
+
+    def freeze(self) -> None:
+        """Let no byte pass on the connections that are open now, without a word, as a firewall that forgot them does.
+
+        New connections work; the frozen ones stay so until they are cut, or until `allow`.
+        """
+        for gate in self._gates.values():
+            self._loop.call_soon_threadsafe(gate.clear)
 
     def open_connections(self) -> int:
         """Return how many connections are open, to clients and to the API server together."""
@@ -93,10 +106,17 @@ class FaultProxy(Faults):
             self._serve, "127.0.0.1", self._port, ssl=self._tls, limit=limit, reuse_address=True
         )
 
-    async def _refuse(self, seconds: float) -> None:
+    async def _refuse(self, seconds: float | None) -> None:
         assert self._server
         self._server.close()
-        self._loop.call_later(seconds, lambda: self._loop.create_task(self._listen()))
+        if seconds is not None:
+            self._loop.call_later(seconds, lambda: self._loop.create_task(self._allow()))
+
+    async def _allow(self) -> None:
+        for gate in self._gates.values():
+            gate.set()
+        if not self._server or not self._server.is_serving():
+            await self._listen()
 
     async def _cut(self) -> int:
         writers = list(self._writers)
@@ -116,7 +136,9 @@ class FaultProxy(Faults):
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writers.add(writer)
-        passing = _Passing(self, reader, writer)
+        gate = self._gates[writer] = asyncio.Event()
+        gate.set()
+        passing = _Passing(self, reader, writer, gate)
         # A client that leaves must end its watch at the API server too, though nothing arrives that could fail.
         left = self._loop.create_task(_when_closed(writer, passing.drop_upstream))
         try:
@@ -127,6 +149,7 @@ class FaultProxy(Faults):
         finally:
             passing.drop_upstream()
             self._writers.discard(writer)
+            del self._gates[writer]
             writer.close()
             left.cancel()
 
@@ -153,8 +176,10 @@ class FaultProxy(Faults):
 class _Passing:
     """One client's connection: its requests in turn, each passed on or answered with a fault."""
 
-    def __init__(self, proxy: FaultProxy, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._proxy, self._reader, self._writer = proxy, reader, writer
+    def __init__(
+        self, proxy: FaultProxy, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, gate: asyncio.Event
+    ) -> None:
+        self._proxy, self._reader, self._writer, self._gate = proxy, reader, writer, gate
         self._up: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
         self._identified = True
 
@@ -170,14 +195,14 @@ class _Passing:
         request = await read_head(self._reader)
         if request is None:
             return False
+        await self._gate.wait()
         method, target, _ = request.words
         rules = self._proxy.meet(method, target)
         await asyncio.sleep(sum(rule.delay for rule in rules))
         for rule in rules:
             if rule.status is not None:
                 return await self._answer(rule, request)
-        cut_after = next((rule.cut_after for rule in rules if rule.cut_after is not None), None)
-        return await self._pass(request, cut_after)
+        return await self._pass(request, next((rule for rule in rules if rule.cut_after is not None), None))
 
     async def _answer(self, rule: Rule, request: Head) -> bool:
         if has_body(request):
@@ -188,7 +213,7 @@ class _Passing:
         await self._writer.drain()
         return True
 
-    async def _pass(self, request: Head, cut_after: int | None) -> bool:
+    async def _pass(self, request: Head, cut: Rule | None) -> bool:
         up_reader, up_writer = await self._connected(request)
         up_writer.write(self._with_credentials(request).encode())
         if has_body(request):
@@ -202,13 +227,19 @@ class _Passing:
         if response is None:
             raise ConnectionResetError("the API server closed the connection")
         self._note(request, int(response.words[1]))
-        self._writer.write(response.encode())
-        await self._writer.drain()
+        cut_after = cut.cut_after if cut else None
+        head = response.encode()
+        if cut and cut.whole:
+            await _copy(_one(head), self._writer, cut.cut_after, self._gate)
+            cut_after = (cut.cut_after or 0) - len(head)
+        else:
+            self._writer.write(head)
+            await self._writer.drain()
         if response.words[1] == "101":
             await self._tunnel(up_reader, up_writer, cut_after)
             return False
         if has_body(request, response):
-            await _copy(body(up_reader, response), self._writer, cut_after)
+            await _copy(body(up_reader, response), self._writer, cut_after, self._gate)
         return "close" not in (request.get("Connection").lower(), response.get("Connection").lower())
 
     async def _connected(self, request: Head) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -232,8 +263,8 @@ class _Passing:
         self, up_reader: asyncio.StreamReader, up_writer: asyncio.StreamWriter, cut_after: int | None
     ) -> None:
         ways = [
-            asyncio.ensure_future(_copy(_pieces(self._reader), up_writer, None)),
-            asyncio.ensure_future(_copy(_pieces(up_reader), self._writer, cut_after)),
+            asyncio.ensure_future(_copy(_pieces(self._reader), up_writer, None, self._gate)),
+            asyncio.ensure_future(_copy(_pieces(up_reader), self._writer, cut_after, self._gate)),
         ]
         done, running = await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
         for way in running:
@@ -250,10 +281,15 @@ async def _pieces(reader: asyncio.StreamReader) -> Any:
         yield piece
 
 
-async def _copy(pieces: Any, writer: asyncio.StreamWriter, cut_after: int | None) -> None:
-    """Pass pieces on as they come; after `cut_after` bytes break off as a dying connection does."""
+async def _one(piece: bytes) -> Any:
+    yield piece
+
+
+async def _copy(pieces: Any, writer: asyncio.StreamWriter, cut_after: int | None, gate: asyncio.Event) -> None:
+    """Pass pieces on as they come, while the gate is open; after `cut_after` bytes break off as a dying connection does."""
     left = cut_after
     async for piece in pieces:
+        await gate.wait()
         writer.write(piece if left is None else piece[:left])
         await writer.drain()
         if left is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+import time
 from dataclasses import dataclass, field
 
 _REASONS = {
@@ -35,8 +36,16 @@ class Rule:
     retry_after: int | None = None  # seconds
     in_watch: bool = False
     cut_after: int | None = None  # bytes of the response's body
+    whole: bool = False  # whether cut_after counts the response's head too
     delay: float = 0.0  # seconds before the request is passed on or answered
     hits: int = 0  # how often it has acted; for assertions
+
+    def arrived(self, times: int = 1, seconds: float = 60.0) -> None:
+        """Wait until this rule has acted on that many requests; fails the test when they do not come."""
+        deadline = time.monotonic() + seconds
+        while self.hits < times:
+            assert time.monotonic() < deadline, f"{self.hits} of {times} requests for {self.path.pattern} came"
+            time.sleep(0.01)
 
     def matches(self, method: str, target: str) -> bool:
         """Tell whether this rule acts on that request now."""
@@ -96,9 +105,14 @@ class Faults:
             method, path, times, status=status, reason=reason, message=text, retry_after=retry_after, in_watch=in_watch
         )
 
-    def cut_after(self, size: int, *, times: int | None = 1, method: str = ".*", path: str = "") -> Rule:
-        """Cut the connection after `size` bytes of the body of the next `times` matching responses (or tunnels)."""
-        return self._add(method, path, times, cut_after=size)
+    def cut_after(
+        self, size: int, *, times: int | None = 1, method: str = ".*", path: str = "", whole: bool = False
+    ) -> Rule:
+        """Cut the connection after `size` bytes of the body of the next `times` matching responses (or tunnels).
+
+        `whole` counts from the first byte of the response, so that a small size cuts within its head.
+        """
+        return self._add(method, path, times, cut_after=size, whole=whole)
 
     def latency(self, seconds: float, *, times: int | None = None, method: str = ".*", path: str = "") -> Rule:
         """Hold matching requests back for that long, until `clear`."""

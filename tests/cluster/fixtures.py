@@ -85,6 +85,18 @@ class Cluster:
         finally:
             lifecycle.operator(self.state, "start")
 
+    @contextmanager
+    def kueue(self) -> Iterator[None]:
+        """Run Kueue for the time of a `with`; skips on a cluster that is not ours to change, or where it is not built."""
+        if self.state is None:
+            pytest.skip("starts Kueue, which is only done to the test cluster: tests/cluster/up --depth kwok")
+        of_this = ["--depth", self.state.depth, "--state", str(self.state.root)]
+        _script("Kueue", "kueue", "start", *of_this)
+        try:
+            yield
+        finally:
+            _script("Kueue", "kueue", "stop", *of_this)
+
     def close(self) -> None:
         """Delete the namespaces that were made here and not deleted."""
         for name in list(self._namespaces):
@@ -97,16 +109,21 @@ def started(depth: str, directory: Path | None = None) -> Cluster:
     `directory` makes it one more cluster, independent of the shared one: for tests that delete CRDs or stop things.
     Whoever asks for one stops it again, with `stopped`.
     """
-    command = [str(_SCRIPTS / "up"), "--depth", depth, *(["--state", str(directory)] if directory else [])]
+    _script(f"{depth} depth", "up", "--depth", depth, *(["--state", str(directory)] if directory else []))
+    state = state_for(depth, directory)
+    return Cluster(state.kubeconfig, images.RAY_IMAGE if depth == "node" else "", state)
+
+
+def _script(what: str, name: str, *words: str) -> None:
+    """Run a script of this directory; skips, or in CI fails, where this host cannot or has not built what it needs."""
+    command = [str(_SCRIPTS / name), *words]
     in_ci = bool(os.environ.get("CI"))
     env = {**os.environ, **({} if in_ci else {"NRL_CLUSTER_NO_BUILD": "1"})}
     done = subprocess.run([sys.executable, *command], env=env, capture_output=True, text=True, check=False)
     if done.returncode == 3 and not in_ci:
-        pytest.skip(f"{depth} depth: {done.stderr.strip()}; to run these tests: {' '.join(command)}")
+        pytest.skip(f"{what}: {done.stderr.strip()}; to run these tests: {' '.join(command)}")
     if done.returncode:
         pytest.fail(f"`{' '.join(command)}` ended with {done.returncode}:\n{done.stderr.strip()}", pytrace=False)
-    state = state_for(depth, directory)
-    return Cluster(state.kubeconfig, images.RAY_IMAGE if depth == "node" else "", state)
 
 
 def stopped(cluster: Cluster) -> None:

@@ -74,6 +74,20 @@ def kwok() -> Path:
     return _installed("kwok", f"sigs.k8s.io/kwok/cmd/kwok@v{versions.KWOK}", "kwok", "3 min")
 
 
+def kueue() -> Path:
+    """Return the Kueue controller's binary."""
+    return _installed("kueue", f"{_KUEUE_MODULE}/cmd/kueue@v{versions.KUEUE}", "kueue", "6 min")
+
+
+def kueue_config() -> Path:
+    """Return a directory with Kueue's own kustomization (CRDs, roles, webhooks), as its module carries it."""
+
+    def build(target: Path) -> None:
+        shutil.copytree(_module(_KUEUE_MODULE, versions.KUEUE) / "config", target, copy_function=shutil.copyfile)
+
+    return cached("kueue-config", versions.KUEUE, build)
+
+
 def pause() -> Path:
     """Return a static program that sleeps until it is told to end: what a pod sandbox runs."""
 
@@ -84,14 +98,20 @@ def pause() -> Path:
 
 
 _KUBERAY_MODULE = "github.com/ray-project/kuberay/ray-operator"
+_KUEUE_MODULE = "sigs.k8s.io/kueue"
+
+
+def _module(name: str, version: str) -> Path:
+    """Return the (read-only) directory of a module, downloaded when absent."""
+    return Path(json.loads(_go(["mod", "download", "-json", f"{name}@v{version}"], cwd=HERE.anchor))["Dir"])
 
 
 def _kuberay_manifests(name: str, *patterns: str) -> Path:
     def build(target: Path) -> None:
-        info = json.loads(_go(["mod", "download", "-json", f"{_KUBERAY_MODULE}@v{versions.KUBERAY}"], cwd=HERE.anchor))
+        config = _module(_KUBERAY_MODULE, versions.KUBERAY) / "config"
         target.mkdir()
         for pattern in patterns:
-            for manifest in (Path(info["Dir"]) / "config").glob(pattern):
+            for manifest in config.glob(pattern):
                 shutil.copyfile(manifest, target / manifest.name)
 
     return cached(name, versions.KUBERAY, build)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from . import (
     containers,
@@ -19,6 +20,7 @@ from . import (
     images,
     kuberay,
     kuberay_pod,
+    kueue,
     machine,
     node,
     packages,
@@ -55,6 +57,8 @@ def up(state: State, *, with_kuberay: bool = True) -> None:
             kuberay_pod.down(state)
         elif state.depth != "api" and not kuberay_pod.deployed(state):
             kuberay.up(state)
+        if kueue.wanted(state):
+            kueue.up(state)
     say(f"{state.depth} depth is up after {time.monotonic() - started:.1f} s")
 
 
@@ -66,9 +70,7 @@ def down(state: State) -> None:
 
 def operator(state: State, how: str) -> None:
     """Have the KubeRay operator as a process (`start`), in a pod (`pod`) or not at all (`stop`)."""
-    with locked(state.root.with_name(state.root.name + ".lock")):
-        if not processes.running(state, "apiserver"):
-            raise ClusterError(f"the {state.depth} depth is not up; start it: tests/cluster/up --depth {state.depth}")
+    with _of_a_running_cluster(state):
         if how == "pod" and state.depth != "node":
             raise ClusterError("pods run at node depth only")
         kuberay.down(state)
@@ -77,6 +79,22 @@ def operator(state: State, how: str) -> None:
             kuberay.up(state)
         elif how == "pod":
             kuberay_pod.up(state)
+
+
+def queues(state: State, how: str) -> None:
+    """Have Kueue as a process (`start`) or not at all (`stop`)."""
+    with _of_a_running_cluster(state):
+        if state.depth == "api":
+            raise ClusterError("Kueue manages RayJobs, which nothing runs at api depth: --depth kwok, or node")
+        (kueue.up if how == "start" else kueue.down)(state)
+
+
+@contextmanager
+def _of_a_running_cluster(state: State) -> Iterator[None]:
+    with locked(state.root.with_name(state.root.name + ".lock")):
+        if not processes.running(state, "apiserver"):
+            raise ClusterError(f"the {state.depth} depth is not up; start it: tests/cluster/up --depth {state.depth}")
+        yield
 
 
 def _remove(state: State) -> None:
@@ -113,7 +131,7 @@ def build(depth: str) -> None:
     if depth != "api":
         pieces.append(go_builds.kuberay_operator)
     if depth == "kwok":
-        pieces.append(go_builds.kwok)
+        pieces += [go_builds.kwok, go_builds.kueue, go_builds.kueue_config]
     if depth == "node":
         pieces += [go_builds.coredns, images.pause_image, images.ray_image]
     for piece in pieces:

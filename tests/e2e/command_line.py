@@ -34,11 +34,11 @@ class Running:
 
     @property
     def out(self) -> str:
-        return self.out_file.read_text()
+        return self.out_file.read_text(errors="replace")
 
     @property
     def err(self) -> str:
-        return self.err_file.read_text()
+        return self.err_file.read_text(errors="replace")
 
     def until(self, condition: Callable[[], bool], what: str) -> None:
         wait_until(lambda: condition() or self.process.poll() is not None, f"{what}\n{self}")
@@ -66,12 +66,14 @@ class CommandLine:
             "HOME": str(directory),
             "KUBECONFIG": str(cluster.kubeconfig),
             "KUBECTL_NRL_USER": "e2e",
+            # The program that these tests were started with, wherever it is imported from.
+            **{name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ},
         }
         self._started = 0
 
     def write(self, entrypoint: str, name: str = "e", **words: Any) -> None:
         """The recipe and the infra file of the next run; `words` add keys to `launch`."""
-        for file, data in files(entrypoint, image=self.cluster.ray_image, name=name, **words).items():
+        for file, data in files(entrypoint, image=self.cluster.ray_image or "fake/ray:1", name=name, **words).items():
             (self.directory / file).write_text(yaml.safe_dump(data))
 
     def start(self, line: str, **env: str) -> Running:
@@ -94,9 +96,9 @@ class CommandLine:
     def json(self, line: str, expect: int = 0, **env: str) -> Any:
         return json.loads(self.run(f"{line} -o json", expect, **env).out)
 
-    def elsewhere(self) -> dict[str, str]:
+    def elsewhere(self, name: str = "other-laptop") -> dict[str, str]:
         """Environment of another laptop: nothing of this one's state is there."""
-        other = self.directory / "other-laptop"
+        other = self.directory / name
         other.mkdir(exist_ok=True)
         return {"HOME": str(other)}
 

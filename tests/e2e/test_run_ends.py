@@ -1,4 +1,4 @@
-"""How runs end on a real cluster: the exit code, the log to its last line, and the pods that are left."""
+"""How runs end on real Ray: the exit code, the log to its last line, and the pods. Further ends: test_run_endings.py."""
 
 from __future__ import annotations
 
@@ -47,15 +47,6 @@ def test_a_failure_is_not_hidden_by_a_pipe_and_nothing_is_left_without_a_ttl(cli
     assert len(cli.rayjobs()) == 1
 
 
-def test_a_deadline_ends_a_run_that_hangs(cli: CommandLine) -> None:
-    """After a deadline the Ray job still reads RUNNING; a loop that waits for it would hold GPUs for a day."""
-    cli.write("echo started; sleep 3600", deadlineSeconds=75)
-    done = cli.run("run recipe.yaml --infra infra.yaml", expect=1)
-    assert "FAILED (DeadlineExceeded)" in done.err
-    assert "started" in done.out
-    cli.pods_become("head")
-
-
 def test_an_entrypoint_means_the_same_when_kuberay_pastes_it_into_a_shell_line(cli: CommandLine) -> None:
     """In K8sJobMode it is pasted unquoted into bash: quotes, pipes and newlines must survive, and so must the failure."""
     entrypoint = (
@@ -68,17 +59,3 @@ def test_an_entrypoint_means_the_same_when_kuberay_pastes_it_into_a_shell_line(c
     assert re.search(r"^two  words\n\$HOME$", done.out, re.MULTILINE), done
     assert "base64" not in done.out + done.err
     cli.pods_become()
-
-
-def test_a_run_that_ray_stopped_is_released_by_who_waits_for_it(cli: CommandLine) -> None:
-    """No deletion rule matches STOPPED: without help its pods stay for good."""
-    cli.write("echo started; sleep 3600")
-    waiting = cli.start("run recipe.yaml --infra infra.yaml --run-id stopping")
-    waiting.until(lambda: "started" in waiting.out, "the driver's first line")
-    head = ["-n", cli.namespace, "get", "pods", "-l", "ray.io/node-type=head", "-o", "name"]
-    [pod] = cli.cluster.kubectl(*head).split()
-    stop = ["ray", "job", "stop", "--no-wait", "--address", "http://127.0.0.1:8265", "stopping"]
-    cli.cluster.kubectl("-n", cli.namespace, "exec", pod, "--", *stop)
-    assert waiting.end() == 5, waiting
-    cli.pods_become()
-    assert len(cli.rayjobs()) == 1

@@ -82,7 +82,7 @@ def test_a_stopped_run_ends_with_all_its_actors(local: Local) -> None:
     local.project.write("busy.py", BUSY)
     local.begin("trap '' TERM\npython busy.py & wait; wait; sleep 600")
     local.until(lambda run: b"actor" in run.log.read_bytes())
-    status = local.project.run("status -o json").ok().result("local_list")
+    status = local.project.run("status -o json").ok().result("status")["local"]
     assert status[0]["processes"] > 8
     stopped = local.project.run(f"job stop {RUN_ID}").ok()
     assert "STOPPED" in stopped.out
@@ -124,6 +124,6 @@ def test_a_cluster_serves_one_run_after_another(local: Local) -> None:
     assert "2.0" in first.out.split()
     assert "2.0" in second.out.split()
     assert "is up already" in second.err
-    cluster = local.project.run("cluster list -o json").ok().result("local_list")[0]
+    cluster = local.project.run("cluster list --local -o json").ok().result("cluster_list")[0]
     local.project.run(f"cluster down {cluster['id']}").ok()
     assert local.left() == {}

@@ -221,8 +221,9 @@ class FakeCluster:
         return next((o for o in self.objects if o["kind"] == kind and o["metadata"]["name"] == name), None)
 
     def list(
-        self, api_version: str, kind: str, namespace: str | None = None, *, label_selector: str = ""
-    ) -> list[Mapping[str, Any]]:
+        self, api_version: str, kind: str, namespace: str | None = None, *, label_selector: str = "",
+        field_selector: str = "", all_namespaces: bool = False,
+    ) -> list[Mapping[str, Any]]:  # fmt: skip
         self._guard(api_version, kind, namespace)
         if kind in self.no_lists:
             raise ClusterError(f"may not list {kind}", status=403, reason="Forbidden")

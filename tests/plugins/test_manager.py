@@ -231,6 +231,41 @@ def test_the_first_hint_wins_and_a_failing_one_hides_nothing(plugin) -> None:
     assert load(raises).explain(error) == ""
 
 
+FAILURE = "@hookimpl\ndef nrl_failure_patterns():\n    yield FailurePattern('{id}', '{match}', 'what', 'help')\n"
+
+
+def test_known_failures_of_plugins_come_before_the_built_in_ones(plugin) -> None:
+    head = "from kubectl_nrl.api import FailurePattern\n"
+    manager = load(
+        plugin(head + FAILURE.format(id="ours", match="x+"), "zz"),
+        builtins={"failures_builtin": "nrl_plugins.failures_builtin"},
+    )
+    found = [pattern.id for pattern in manager.failure_patterns()]
+    assert found[0] == "ours"
+    assert "cuda-out-of-memory" in found[1:]
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (FAILURE.format(id="ours", match="("), 'failure pattern "ours": match is no regular expression'),
+        ("@hookimpl\ndef nrl_failure_patterns():\n    yield 'x'\n", "not a FailurePattern"),
+        ("@hookimpl\ndef nrl_failure_patterns():\n    return 7\n", "returned int, not an iterable"),
+        ("@hookimpl\ndef nrl_failure_patterns():\n    raise OSError('no disk')\n", "OSError: no disk"),
+    ],
+    ids=["regex", "item", "answer", "raises"],
+)
+def test_a_plugin_whose_known_failures_are_rubbish_costs_one_warning(plugin, source: str, words: str) -> None:
+    """A run has failed when they are asked for: that must still be told, with all that is right."""
+    head, said = "from kubectl_nrl.api import FailurePattern\n", []
+    right = FAILURE.format(id="right", match="y")
+    manager = load(plugin(head + source, "bad"), plugin(head + right, "good"), warn=said.append)
+    assert [pattern.id for pattern in manager.failure_patterns()] == ["right"]
+    assert len(said) == 1
+    assert "bad.py" in said[0]
+    assert words in said[0]
+
+
 def test_trace_prints_calls_implementations_and_times(plugin) -> None:
     lines: list[str] = []
     load(plugin(KAI, "one"), trace=lines.append).providers("schedulers")

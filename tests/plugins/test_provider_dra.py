@@ -22,7 +22,6 @@ from context import (
 from nrl_plugins.dra_computedomain import ComputeDomain
 from nrl_plugins.dra_roce import Roce
 
-from kubectl_nrl.claims import other_claim_checks, other_claims
 from kubectl_nrl.errors import ClusterError
 from kubectl_nrl.facts import ClusterFacts
 
@@ -331,30 +330,6 @@ def test_a_failure_of_the_cluster_is_not_swallowed(driver) -> None:
         oks(driver, broken=frozenset({"DeviceClass"}))
 
 
-def test_other_claims_must_exist() -> None:
-    infra = hand_written(
-        {"name": CHANNEL},
-        {"name": "gpus", "resourceClaimTemplateName": "gpu-template"},
-        {"name": "shared", "resourceClaimName": "one-claim"},
-        {"name": NICS, "resourceClaimTemplateName": "ignored-since-replaced"},
-    )
-    ctx, known = context(infra), {CHANNEL, NICS}
-    assert list(other_claims(ctx, known)) == [("ResourceClaim", "one-claim"), ("ResourceClaimTemplate", "gpu-template")]
-    cluster = FakeCluster([thing("ResourceClaim", "one-claim")])
-    assert [check.ok for check in other_claim_checks(ctx, cluster, known)] == [True, False]
-    assert cluster.asked[0] == ("resource.k8s.io/v1", "ResourceClaim", "rl")
-    older = FakeCluster()
-    list(other_claim_checks(context(infra, facts=ClusterFacts(dra_version="v1beta1")), older, known))
-    assert {api for api, _, _ in older.asked} == {"resource.k8s.io/v1beta1"}
-    kinds = frozenset({"ResourceClaim", "ResourceClaimTemplate"})
-    assert [check.ok for check in other_claim_checks(ctx, FakeCluster(forbidden=kinds), known)] == [None, None]
-
-
-def test_a_claim_of_a_driver_that_is_not_used_must_exist_too() -> None:
-    ctx = context(hand_written({"name": NICS, "resourceClaimTemplateName": "mine"}))
-    assert list(other_claims(ctx, {CHANNEL})) == [("ResourceClaimTemplate", "mine")]
-
-
 def test_a_domain_that_is_being_deleted_is_a_reason() -> None:
     owned = {"ownerReferences": [{"uid": "u1"}], "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["f"]}
     run = {"metadata": {"name": "r", "namespace": "rl", "uid": "u1"}}
@@ -365,3 +340,13 @@ def test_a_domain_that_is_being_deleted_is_a_reason() -> None:
     for metadata in ({}, others, standing):
         assert list(DOMAIN.reasons(run, FakeCluster([thing("ComputeDomain", "d", metadata=metadata)]))) == []
     assert list(DOMAIN.reasons(run, FakeCluster(absent=frozenset({"ComputeDomain"})))) == []
+
+
+def test_a_node_whose_imex_daemon_is_not_ready_is_a_reason() -> None:
+    meta = {"ownerReferences": [{"uid": "u1"}]}
+    nodes = [{"name": f"n{number}", "status": "Ready" if number else "NotReady"} for number in range(3)]
+    run = {"metadata": {"name": "r", "namespace": "rl", "uid": "u1"}}
+    domain = thing("ComputeDomain", "d", metadata=meta, status={"status": "NotReady", "nodes": nodes})
+    (reason,) = DOMAIN.reasons(run, FakeCluster([domain]))
+    assert reason.message == "the IMEX daemon is not ready on 1 of 3 nodes: n0"
+    assert reason.heals

@@ -15,8 +15,9 @@ from kubectl_nrl.config import load
 from kubectl_nrl.errors import ClusterError, ConfigError
 from kubectl_nrl.facts import ClusterFacts
 from kubectl_nrl.manager import Manager
-from kubectl_nrl.plan import build, preflight
+from kubectl_nrl.plan import asking, build
 from kubectl_nrl.plan.model import Options, Plan
+from kubectl_nrl.preflight.references import references
 
 RUN = RunInfo("20260102-030405-ab12", datetime(2026, 1, 2, tzinfo=timezone.utc), User("jo", "jo"))
 SHORT: dict[str, Any] = {
@@ -177,7 +178,7 @@ def test_names_of_later_use_are_planned(plan, source: str, submitter: str) -> No
     assert (made.launch.submitter, made.launch.code_source) == (submitter, source)
 
 
-def test_preflight_asks_for_all_that_the_plan_needs(tmp_path: Path, manager: Manager) -> None:
+def test_the_providers_ask_for_all_that_the_plan_needs(tmp_path: Path, manager: Manager) -> None:
     spec = HAND_WRITTEN["kuberay"]["training"]["spec"]
     group = spec["workerGroupSpecs"][0]
     pod = {
@@ -193,17 +194,19 @@ def test_preflight_asks_for_all_that_the_plan_needs(tmp_path: Path, manager: Man
     (tmp_path / "i.yaml").write_text(yaml.safe_dump(infra))
     config = load(str(tmp_path / "r.yaml"), str(tmp_path / "i.yaml"), [], env={"USER": "jo", "HOME": str(tmp_path)})
     made = build(config, RUN, ClusterFacts(), Options(), manager)
-    found = {check.title: check.ok for check in preflight(config, made, Options(), manager, FakeCluster())}
+    questions = asking(config, made, Options(), manager).questions
+    found = {c.title: (who, c.ok) for who, ask in questions.items() for c in ask(FakeCluster())}
     assert found == {
-        'KAI queue "rl"': False,
-        'DeviceClass "compute-domain-default-channel.nvidia.com"': False,
-        "ComputeDomain": True,
-        'DeviceClass "roce.networking.k8s.aws"': False,
-        'Secret "tokens"': False,
-        'ResourceClaimTemplate "mine"': False,
+        'KAI queue "rl"': ("scheduler kai", False),
+        'DeviceClass "compute-domain-default-channel.nvidia.com"': ("dra computedomain", False),
+        "ComputeDomain": ("dra computedomain", True),
+        'DeviceClass "roce.networking.k8s.aws"': ("dra roce", False),
     }
     with pytest.raises(ClusterError):
-        preflight(config, made, Options(), manager, FakeCluster(broken=frozenset({"Queue"})))
+        questions["scheduler kai"](FakeCluster(broken=frozenset({"Queue"})))
+    # What pods refer to is read off what will be sent: what a driver's controller makes is not looked for.
+    refs = [(ref.kind, ref.name) for ref in references(made)]
+    assert refs == [("Secret", "tokens"), ("ResourceClaimTemplate", "mine")]
 
 
 def problems_of(plan, infra: dict[str, Any], **changes: Any) -> list[str]:

@@ -480,46 +480,13 @@ def test_a_topology_that_no_group_uses_is_not_looked_for() -> None:
     assert [check.title for check in KAI.checks(ctx, FakeCluster([queue("rl")]))] == ['KAI queue "rl"']
 
 
-RUN = {"metadata": {"name": "r", "namespace": "rl", "uid": "u1"}}
+def test_a_priority_class_that_kai_would_ignore_fails_and_blocks_nothing() -> None:
+    ctx = context({"scheduler": {"kind": "kai", "queue": "rl", "priority": "trian"}})
 
+    def found(*objects: dict, **cluster: object) -> tuple:
+        check = list(KAI.checks(ctx, FakeCluster([queue("rl"), *objects], **cluster)))[-1]
+        return check.ok, check.blocks
 
-def pod_group(uid: str, *conditions: dict) -> dict:
-    meta = {"ownerReferences": [{"uid": uid}]}
-    return thing("PodGroup", "pg-r-u1", metadata=meta, status={"schedulingConditions": list(conditions)})
-
-
-def unschedulable(reason: str, message: str) -> dict:
-    return {"type": "UnschedulableOnNodePool", "status": "True", "reasons": [{"reason": reason, "message": message}]}
-
-
-def test_reasons_are_the_pod_groups() -> None:
-    cluster = FakeCluster([pod_group("u1", unschedulable("QueueDoesNotExist", "Queue 'nope' does not exist"))])
-    (reason,) = KAI.reasons(RUN, cluster)
-    assert (reason.reason, reason.heals) == ("QueueDoesNotExist", False)
-    assert reason.message == "Queue 'nope' does not exist"
-    assert cluster.asked == [("scheduling.run.ai/v2alpha2", "PodGroup", "rl")]
-
-
-def test_over_the_limit_heals() -> None:
-    (reason,) = KAI.reasons(RUN, FakeCluster([pod_group("u1", unschedulable("OverLimit", "rl is over its limit"))]))
-    assert reason.heals
-
-
-def test_a_topology_that_does_not_exist_does_not_heal() -> None:
-    condition = unschedulable("", "Requested topology x does not exist")
-    (reason,) = KAI.reasons(RUN, FakeCluster([pod_group("u1", condition)]))
-    assert not reason.heals
-
-
-def test_one_reason_said_twice_is_said_once() -> None:
-    condition = unschedulable("OverLimit", "m")
-    assert len(list(KAI.reasons(RUN, FakeCluster([pod_group("u1", condition, condition)])))) == 1
-
-
-def test_reasons_of_others_are_not_ours() -> None:
-    assert list(KAI.reasons(RUN, FakeCluster([pod_group("u2", unschedulable("OverLimit", "m"))]))) == []
-
-
-@pytest.mark.parametrize("how", ["forbidden", "absent", "broken"])
-def test_pod_groups_that_cannot_be_read_give_no_reason(how: str) -> None:
-    assert list(KAI.reasons(RUN, FakeCluster(**{how: frozenset({"PodGroup"})}))) == []
+    assert found() == (False, False)
+    assert found(thing("PriorityClass", "trian")) == (True, True)
+    assert found(forbidden=frozenset({"PriorityClass"})) == (None, True)

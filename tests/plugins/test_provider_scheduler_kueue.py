@@ -1,13 +1,12 @@
-"""The Kueue provider: labels of the workload, podset slices, limits, and its look at a live cluster."""
+"""The Kueue provider: labels of the workload, podset slices, limits."""
 
 from __future__ import annotations
 
 import pytest
-from context import FakeCluster, context, origins, problems, ray_group, ray_spec, render, thing, with_training
+from context import context, origins, problems, ray_group, ray_spec, render, with_training
 from nrl_plugins.scheduler_default import DefaultScheduler
 from nrl_plugins.scheduler_kueue import PREFERRED, QUEUE, REQUIRED, SLICE, SLICE_SIZE, KueueScheduler
 
-from kubectl_nrl.errors import ClusterError
 from kubectl_nrl.facts import ClusterFacts
 
 KUEUE = KueueScheduler()
@@ -134,79 +133,6 @@ def test_what_kueue_writes_is_no_drift() -> None:
     assert "spec.rayClusterSpec.headGroupSpec.template.spec.tolerations" in ignored
     assert "spec.rayClusterSpec.workerGroupSpecs.*.template.spec.schedulingGates" in ignored
     assert not any("containers" in path for path in ignored)
-
-
-def check(*objects: dict, version: tuple | None = (0, 19), **cluster: object):
-    reader = FakeCluster(list(objects), **cluster)
-    (found,) = KUEUE.checks(context(QUEUED, facts=ClusterFacts(kueue_version=version)), reader)
-    return found, reader
-
-
-def test_the_local_queue_must_exist_and_be_active() -> None:
-    active = {"conditions": [{"type": "Active", "status": "True"}]}
-    stopped = {"conditions": [{"type": "Active", "status": "False", "message": "ClusterQueue rl-cq doesn't exist"}]}
-    assert check(thing("LocalQueue", "rl", status=active))[0].ok is True
-    assert check(thing("LocalQueue", "rl"))[0].ok is True
-    found = check(thing("LocalQueue", "rl", status=stopped))[0]
-    assert found.ok is False
-    assert "rl-cq" in found.detail
-    assert check()[0].ok is False
-
-
-def test_a_forbidden_queue_is_a_note_and_no_kueue_a_failure() -> None:
-    assert check(forbidden=frozenset({"LocalQueue"}))[0].ok is None
-    assert check(absent=frozenset({"LocalQueue"}))[0].ok is False
-    with pytest.raises(ClusterError):
-        check(broken=frozenset({"LocalQueue"}))
-
-
-@pytest.mark.parametrize(
-    ("version", "api"), [((0, 14), "v1beta1"), ((0, 15), "v1beta2"), ((0, 19), "v1beta2"), (None, "v1beta1")]
-)
-def test_the_queue_is_read_in_a_served_version(version: tuple | None, api: str) -> None:
-    _, reader = check(version=version)
-    assert reader.asked == [(f"kueue.x-k8s.io/{api}", "LocalQueue", "rl")]
-
-
-RUN = {"metadata": {"name": "r", "namespace": "rl", "uid": "u1"}}
-
-
-def workload(*conditions: dict, uid: str = "u1") -> dict:
-    return thing("Workload", "w", metadata={"ownerReferences": [{"uid": uid}]}, status={"conditions": list(conditions)})
-
-
-def condition(kind: str, status: str, reason: str, message: str) -> dict:
-    return {"type": kind, "status": status, "reason": reason, "message": message}
-
-
-@pytest.mark.parametrize(
-    ("reason", "message", "heals"),
-    [
-        ("Pending", "couldn't assign flavors: insufficient quota", True),
-        ("Inadmissible", "LocalQueue nope doesn't exist", False),
-        ("Inadmissible", "ClusterQueue is inactive", True),
-        ("Inadmissible", "DeviceClass x is not mapped in DRA configuration for podset gpu", False),
-    ],
-)
-def test_reasons_are_the_workloads(reason: str, message: str, heals: bool) -> None:
-    cluster = FakeCluster([workload(condition("QuotaReserved", "False", reason, message))])
-    (found,) = KUEUE.reasons(RUN, cluster)
-    assert (found.reason, found.message, found.heals) == (reason, message, heals)
-
-
-def test_an_admitted_workload_and_others_give_no_reason() -> None:
-    admitted = workload(condition("QuotaReserved", "True", "QuotaReserved", "m"))
-    other = workload(condition("QuotaReserved", "False", "Pending", "m"), uid="u2")
-    assert list(KUEUE.reasons(RUN, FakeCluster([admitted, other]))) == []
-
-
-def test_an_eviction_is_a_reason() -> None:
-    (found,) = KUEUE.reasons(RUN, FakeCluster([workload(condition("Evicted", "True", "Preempted", "for team-a"))]))
-    assert found.reason == "Preempted"
-
-
-def test_workloads_that_cannot_be_read_give_no_reason() -> None:
-    assert list(KUEUE.reasons(RUN, FakeCluster(forbidden=frozenset({"Workload"})))) == []
 
 
 def test_the_default_scheduler_renders_nothing_and_questions_a_queue() -> None:

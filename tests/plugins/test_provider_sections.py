@@ -6,7 +6,6 @@ import re
 
 import pytest
 from context import (
-    FakeCluster,
     context,
     of,
     origins,
@@ -15,7 +14,6 @@ from context import (
     ray_pod,
     ray_spec,
     render,
-    thing,
     with_training,
 )
 from nrl_plugins.section_checkpoints import Checkpoints
@@ -25,8 +23,6 @@ from nrl_plugins.section_placement import Placement
 from nrl_plugins.section_resources import Resources
 from nrl_plugins.section_secrets import Secrets
 from nrl_plugins.section_workspace import Workspace
-
-from kubectl_nrl.errors import ClusterError
 
 SECTIONS = [Placement(), Networking(), Workspace(), HfCache(), Checkpoints(), Resources()]
 
@@ -236,35 +232,6 @@ def test_a_volume_is_named_after_its_claim_as_long_as_that_fits(length: int, pla
     assert (volume["name"] == f"nrl-pvc-{claim}") is plain
 
 
-STORED = [
-    (section, {section.name: {"kind": "pvc", "pvcName": "data"}}) for section in (Workspace(), HfCache(), Checkpoints())
-]
-
-
-@pytest.mark.parametrize(("section", "infra"), STORED, ids=lambda x: getattr(x, "name", ""))
-def test_preflight_of_a_claim(section, infra: dict) -> None:
-    def check(*objects: dict, **cluster: object) -> bool | None:
-        reader = FakeCluster(list(objects), **cluster)
-        (found,) = section.checks(context(infra), reader)
-        assert reader.asked == [("v1", "PersistentVolumeClaim", "rl")]
-        return found.ok
-
-    kind = "PersistentVolumeClaim"
-    assert check(thing(kind, "data", status={"phase": "Bound"})) is True
-    assert check(thing(kind, "data", status={"phase": "Pending"})) is True, "a claim may wait for its first pod"
-    assert check(thing(kind, "data", status={"phase": "Lost"})) is False
-    assert check(thing(kind, "data", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})) is False
-    assert check() is False
-    assert check(forbidden=frozenset({kind})) is None
-    with pytest.raises(ClusterError):
-        check(broken=frozenset({kind}))
-
-
-@pytest.mark.parametrize("section", [Workspace(), HfCache(), Checkpoints()], ids=lambda s: s.name)
-def test_nothing_is_looked_up_without_a_claim(section) -> None:
-    assert list(section.checks(context({section.name: {"kind": "none"}}), FakeCluster())) == []
-
-
 # resources
 
 
@@ -350,11 +317,10 @@ def test_of_two_roles_only_the_made_one_gets_the_default() -> None:
     assert "envFrom" in found.ray("head", "generation")
 
 
-def test_written_secrets_replace_the_default_and_must_exist() -> None:
+def test_written_secrets_replace_the_default() -> None:
     ctx = context({"secrets": ["tokens", "wandb"]})
     expected = [{"secretRef": {"name": "tokens"}}, {"secretRef": {"name": "wandb"}}]
     assert render(SECRETS, ctx).ray()["envFrom"] == expected
-    assert [c.ok for c in SECRETS.checks(ctx, FakeCluster([thing("Secret", "tokens")]))] == [True, False]
 
 
 def test_written_secrets_reach_hand_written_pods() -> None:
@@ -365,20 +331,3 @@ def test_written_secrets_reach_hand_written_pods() -> None:
 
 def test_an_empty_list_means_none_at_all() -> None:
     assert list(SECRETS.patches(context({"secrets": []}))) == []
-
-
-def test_secrets_that_may_not_be_read_are_a_note() -> None:
-    (check,) = SECRETS.checks(context({"secrets": ["tokens"]}), FakeCluster(forbidden=frozenset({"Secret"})))
-    assert check.ok is None
-
-
-def test_the_optional_default_is_not_looked_for() -> None:
-    cluster = FakeCluster()
-    assert list(SECRETS.checks(context(), cluster)) == []
-    assert cluster.asked == []
-
-
-def test_a_secrets_value_never_shows() -> None:
-    secret = thing("Secret", "tokens", data={"HF_TOKEN": "aGZfZGVtb18xMjM="})
-    (check,) = SECRETS.checks(context({"secrets": ["tokens"]}), FakeCluster([secret]))
-    assert "aGZf" not in repr(check)

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import copy
 import queue
+import re
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from kubectl_nrl.cluster.watch import WatchEvent
@@ -21,6 +23,9 @@ from kubectl_nrl.errors import ClusterError
 
 def _matches(obj: Mapping[str, Any], selector: str) -> bool:
     labels = obj["metadata"].get("labels") or {}
+    among = re.fullmatch(r"(\S+) in \((.*)\)", selector)
+    if among:
+        return labels.get(among[1]) in among[2].split(",")
     parts = [part.partition("=") for part in filter(None, selector.split(","))]
     return all(labels.get(key) == value if sign else key in labels for key, sign, value in parts)
 
@@ -38,8 +43,16 @@ class FakeCluster:
     after: dict[tuple[str, str], Any] = field(default_factory=dict)
     calls: list[tuple[str, str, str]] = field(default_factory=list)
     denied: set[tuple[str, str]] = field(default_factory=set)
+    #: Groups that are served beside Kubernetes' core, and the server's clock.
+    groups: dict[str, tuple[str, ...]] = field(default_factory=lambda: {"ray.io": ("v1",)})
+    now: datetime | None = None
+    #: Namespaces that are not there; all others are.
+    no_namespaces: set[str] = field(default_factory=set)
+    #: Verbs that a service account may use on ConfigMaps; None: that may not be asked.
+    accounts: dict[str, set[str]] | None = field(default_factory=dict)
     _watchers: list[tuple[str, str, str, str | None, queue.Queue[WatchEvent]]] = field(default_factory=list)
     _uid: int = 0
+    _version: int = 0
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def _note(self, verb: str, kind: str, name: str) -> None:
@@ -75,6 +88,8 @@ class FakeCluster:
             if "uid" not in meta:
                 self._uid += 1
                 meta["uid"] = known["metadata"]["uid"] if known else f"uid-{self._uid}"
+            self._version += 1
+            meta["resourceVersion"] = str(self._version)
             meta.setdefault("creationTimestamp", "2026-11-30T12:00:00Z")
             self.objects[key] = obj
             self._emit("MODIFIED" if known else "ADDED", obj)
@@ -99,7 +114,19 @@ class FakeCluster:
     def get(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> dict[str, Any] | None:
         self._note("get", kind, name)
         found = self.objects.get((kind, namespace or self.namespace, name))
+        if found is None and kind == "Namespace" and name not in self.no_namespaces:
+            return {"kind": kind, "metadata": {"name": name}}
         return copy.deepcopy(found)
+
+    def metadata(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> dict[str, Any] | None:
+        found = self.get(api_version, kind, name, namespace)
+        return found and {"kind": "PartialObjectMetadata", "metadata": found["metadata"]}
+
+    def plural(self, api_version: str, kind: str) -> str:
+        return f"{kind.lower()}s"
+
+    def server_version(self) -> str:
+        return "v1.34.4"
 
     def list(
         self, api_version: str, kind: str, namespace: str | None = None, *, label_selector: str = "", field_selector:
@@ -147,11 +174,14 @@ class FakeCluster:
         *,
         propagation: str = "Background",
         uid: str | None = None,
+        version: str | None = None,
     ) -> bool:
         self._note("delete", kind, name)
         found = self.objects.get((kind, namespace, name))
         if found is None:
             return False
+        if version is not None and found["metadata"].get("resourceVersion") != version:
+            raise ClusterError("the ResourceVersion in the precondition does not match", status=409, reason="Conflict")
         if uid is not None and found["metadata"]["uid"] != uid:
             raise ClusterError("the UID in the precondition does not match", status=409, reason="Conflict")
         self.remove(kind, name)
@@ -160,14 +190,19 @@ class FakeCluster:
 
     def watch(
         self, api_version: str, kind: str, namespace: str, *, name: str | None = None, label_selector: str = "",
-        stop: threading.Event | None = None,
+        stop: threading.Event | None = None, all_namespaces: bool = False, listed: Any = lambda items: None,
     ) -> Iterator[WatchEvent]:  # fmt: skip
         self._note("watch", kind, name or label_selector)
         events: queue.Queue[WatchEvent] = queue.Queue()
         with self._lock:
-            for (k, ns, n), obj in self.objects.items():
-                if k == kind and ns == namespace and name in (None, n) and _matches(obj, label_selector):
-                    events.put(WatchEvent("ADDED", copy.deepcopy(obj)))
+            here = [
+                copy.deepcopy(obj)
+                for (k, ns, n), obj in self.objects.items()
+                if k == kind and ns == namespace and name in (None, n) and _matches(obj, label_selector)
+            ]
+            listed(here)
+            for obj in here:
+                events.put(WatchEvent("ADDED", obj))
             self._watchers.append((kind, namespace, label_selector, name, events))
         while stop is None or not stop.is_set():
             try:
@@ -175,9 +210,21 @@ class FakeCluster:
             except queue.Empty:
                 continue
 
+    def served(self) -> dict[str, tuple[str, ...]]:
+        return {"": ("v1",), **self.groups}
+
+    def time(self) -> datetime | None:
+        return self.now
+
     def can_i(self, verb: str, group: str, resource: str, namespace: str, *, subresource: str = "") -> bool | None:
         self.calls.append(("can-i", f"{resource}/{subresource}".rstrip("/"), verb))
         return (verb, f"{resource}/{subresource}".rstrip("/")) not in self.denied
+
+    def may_account(self, verb: str, group: str, resource: str, namespace: str, account: str) -> bool:
+        self.calls.append(("may-account", resource, verb))
+        if self.accounts is None:
+            raise ClusterError("cannot ask what a service account may do", status=403, reason="Forbidden")
+        return verb in self.accounts.get(account, set())
 
 
 class FakeJobs:
@@ -186,7 +233,8 @@ class FakeJobs:
     def __init__(self, log: bytes = b"", status: str = "RUNNING") -> None:
         self.log, self.status = log, status
         self.errors: list[ClusterError] = []
-        self.chunk = 7
+        self.chunk = 100
+        self.life = "pod-1/0"
         self.stopped: list[str] = []
 
     def log_chunk(self, submission_id: str, offset: int) -> bytes:

@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Asked:
-    """One request as it arrived; `connection` counts the connections from 1."""
+    """One request as it arrived; `connection` counts the connections from 1, `lines` are its headers as they were sent."""
 
     method: str
     target: str
     headers: dict[str, str]
     body: bytes
     connection: int
+    lines: tuple[str, ...] = ()
 
 
 def answer(status: int, body: object = b"", headers: dict[str, str] | None = None) -> bytes:
@@ -115,4 +116,4 @@ class Server:
         while len(body) < int(headers.get("content-length", 0)):
             body += connection.recv(65536)
         method, target, _ = lines[0].split(" ")
-        return Asked(method, target, headers, body, count)
+        return Asked(method, target, headers, body, count, tuple(lines[1:]))

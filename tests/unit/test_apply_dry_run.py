@@ -8,7 +8,7 @@ import pytest
 from fake_cluster import FakeCluster
 from plans import plan, planned, pod_template, rayjob
 
-from kubectl_nrl.apply import dry_run, permission_checks, pod_templates
+from kubectl_nrl.apply import dry_run, pod_templates
 from kubectl_nrl.errors import ClusterError
 
 
@@ -18,7 +18,7 @@ def group(name: str, **template: Any) -> dict[str, Any]:
 
 def test_equal_templates_of_segments_are_asked_about_once() -> None:
     segments = [group(f"gpu-segment-{i}", image="w:1") for i in range(4)] + [group("judge", image="j:1")]
-    words = [w for w, _ in pod_templates(plan(rayjob(groups=segments)))]
+    words = [pods.words for _, pods in pod_templates(plan(rayjob(groups=segments)))]
     assert words == [
         "head pod of rayjob/demo",
         "pods of group gpu-segment-0 of rayjob/demo",
@@ -28,7 +28,7 @@ def test_equal_templates_of_segments_are_asked_about_once() -> None:
 
 def test_a_submitter_pod_is_a_template_too() -> None:
     job = rayjob(submitterPodTemplate=pod_template(image="s:1"))
-    assert next(w for w, _ in pod_templates(plan(job))) == "submitter pod of rayjob/demo"
+    assert next(pods.words for _, pods in pod_templates(plan(job))) == "submitter pod of rayjob/demo"
 
 
 def test_everything_is_asked_and_nothing_is_made() -> None:
@@ -89,17 +89,3 @@ def test_an_api_server_that_does_not_answer_is_an_error_of_its_own() -> None:
     cluster.faults["dry-run", "RayJob"] = ClusterError("connection refused")
     with pytest.raises(ClusterError, match="connection refused"):
         dry_run(plan(), cluster)
-
-
-def test_missing_permissions_refuse_or_cost_comfort() -> None:
-    cluster = FakeCluster(denied={("watch", "rayjobs"), ("create", "pods/portforward")})
-    checks = {c.title.split(" in ")[0]: c for c in permission_checks(cluster, "rl", wait=True)}
-    assert checks["watch rayjobs.ray.io"].ok is False
-    assert 'ask an admin for verb "watch" on rayjobs.ray.io in namespace "rl"' in checks["watch rayjobs.ray.io"].fix
-    assert checks["create pods/portforward"].ok is None
-    assert checks["get rayjobs.ray.io"].ok is True
-
-
-def test_who_does_not_wait_needs_no_watch() -> None:
-    cluster = FakeCluster(denied={("watch", "rayjobs")})
-    assert all(c.ok for c in permission_checks(cluster, "rl", wait=False))

@@ -190,3 +190,19 @@ def test_an_owner_that_may_not_be_written_costs_a_warning_and_not_the_run() -> N
     bring = Bring(cluster, CONFIG, JOB)
     assert bring.error is None
     assert "configmap/script will not be removed with the run" in bring.warned[0]
+
+
+def test_ctrl_c_while_children_learn_their_owner_lets_all_of_them_learn_it() -> None:
+    cluster, times = FakeCluster(), []
+
+    def interrupt() -> None:
+        times.append(1)
+        if len(times) == 1:
+            raise KeyboardInterrupt
+
+    cluster.after["patch", "ResourceClaimTemplate"] = interrupt
+    bring = Bring(cluster, CLAIM, CONFIG, JOB)
+    assert isinstance(bring.error, KeyboardInterrupt)
+    assert bring.created.workload is not None
+    assert owners(cluster, "ResourceClaimTemplate", "claim")
+    assert owners(cluster, "ConfigMap", "script")

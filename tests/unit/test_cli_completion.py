@@ -19,10 +19,10 @@ def names(words: list[str]) -> list[str]:
 
 
 def test_verbs_with_their_summaries() -> None:
-    verbs = "init check run job logs status cluster clean runs plugins doctor completion version"
+    verbs = "init check run job logs status cluster clean runs verify plugins doctor completion version"
     assert names([""]) == verbs.split()
-    assert names(["-n", "rl", "ver"]) == ["version"]
-    assert complete(["ver"]) == (["version\tprint the version"], NO_FILES)
+    assert names(["-n", "rl", "ver"]) == ["verify", "version"]
+    assert complete(["vers"]) == (["version\tprint the version"], NO_FILES)
     assert names([]) == names([""])
 
 

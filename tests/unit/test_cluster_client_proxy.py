@@ -103,5 +103,8 @@ def test_socks5_refusals() -> None:
 
 
 def test_a_kind_of_proxy_that_is_not_known() -> None:
-    with pytest.raises(DialError, match="not supported"):
-        through_proxy("ftp://p:1", "a", 1, Patience(1))
+    with pytest.raises(
+        DialError, match=r"proxy ftp://p:1 .*not supported \(ftp; http, https and socks5 are\)"
+    ) as caught:
+        through_proxy("ftp://me:pw@p:1", "a", 1, Patience(1))
+    assert caught.value.final, "trying again cannot help"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import socket
 import subprocess
@@ -11,12 +12,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from scripted_server import Asked, Server, answer, refused
 
-from kubectl_nrl.cluster import Cluster, client, sockets
+from kubectl_nrl.cluster import Cluster, client, pool, sockets
 from kubectl_nrl.errors import ClusterError
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "team"}}
@@ -98,6 +100,25 @@ def test_a_connection_that_was_closed_while_idle_is_replaced_even_for_a_create(t
         server.until_closed()
         cluster.create(POD)
         assert [asked.connection for asked in server.asked] == [1, 2]
+
+
+def test_a_connection_that_was_forgotten_on_the_way_is_replaced_when_nothing_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A firewall drops an idle connection without a word: no end ever comes, and the next one works."""
+    monkeypatch.setattr(pool, "REUSED_SILENCE", 0.2)
+    over = threading.Event()
+
+    def reply(asked: Asked) -> bytes | None:
+        silent = asked.connection == 1 and len(server.asked) > 1
+        if silent:
+            over.wait(60)
+        return None if silent else answer(200, POD)
+
+    with Server(reply) as server, connect(tmp_path, server.url) as cluster:
+        assert [cluster.get("v1", "Pod", "a") for _ in range(3)] == [POD] * 3
+        assert [asked.connection for asked in server.asked] == [1, 1, 2, 2]
+        over.set()
 
 
 def test_429_is_waited_for_as_told(tmp_path: Path) -> None:
@@ -233,6 +254,54 @@ def test_a_plugin_is_asked_again_when_its_credential_ends(tmp_path: Path) -> Non
     assert int((tmp_path / "count").read_text()) >= 2
 
 
+def test_a_credential_of_a_few_seconds_is_used_until_it_ends_and_then_renewed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = float(int(time.time()))
+    monkeypatch.setattr("kubectl_nrl.cluster.credentials.time", SimpleNamespace(time=lambda: now))
+    user = plugin(
+        tmp_path,
+        "import datetime\n"
+        f"end = datetime.datetime.fromtimestamp({now} + 5 * count, datetime.timezone.utc)\n"
+        "print(json.dumps({'status': {'token': f't{count}', 'expirationTimestamp': end.isoformat()}}))\n",
+    )
+    with Server(in_turn(answer(200, POD))) as server, connect(tmp_path, server.url, user) as cluster:
+        for passed in (0, 4, 1, 4):
+            now += passed
+            cluster.get("v1", "Pod", "a")
+        assert [asked.headers["authorization"] for asked in server.asked] == [f"Bearer t{n}" for n in (1, 1, 2, 2)]
+
+
+def test_a_plugin_gets_the_cluster_it_asks_for_and_its_environment(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text("the authority")
+    user = plugin(
+        tmp_path,
+        "cluster = info['spec']['cluster']\n"
+        "import base64\n"
+        "ca = base64.b64decode(cluster['certificate-authority-data']).decode().replace(' ', '-')\n"
+        "said = [ca, cluster['config']['realm'], os.environ['REALM'], str(info['spec']['interactive'])]\n"
+        "print(json.dumps({'status': {'token': '.'.join(said)}}))\n",
+    )
+    user["exec"] |= {"provideClusterInfo": True, "interactiveMode": "Never", "env": [{"name": "REALM", "value": "x"}]}
+    more = {
+        "certificate-authority": "ca.pem",
+        "extensions": [{"name": "client.authentication.k8s.io/exec", "extension": {"realm": "hpc"}}],
+    }
+    with Server(in_turn(answer(200, POD))) as server, connect(tmp_path, server.url, user, **more) as cluster:
+        cluster.get("v1", "Pod", "a")
+        assert server.asked[0].headers["authorization"] == "Bearer the-authority.hpc.x.False"
+
+
+def test_a_plugin_that_must_ask_is_not_run_without_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    user = plugin(tmp_path, "print(json.dumps({'status': {'token': 't'}}))\n")
+    user["exec"]["interactiveMode"] = "Always"
+    expected = 'of user "u" must ask on a terminal, and there is none'
+    with connect(tmp_path, "http://127.0.0.1:1", user) as cluster, pytest.raises(ClusterError, match=expected):
+        cluster.get("v1", "Pod", "a")
+    assert not (tmp_path / "count").exists()
+
+
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
@@ -270,6 +339,38 @@ def test_a_token_file_is_read_again_after_a_401(tmp_path: Path) -> None:
 
     with Server(reply) as server, connect(tmp_path, server.url, {"tokenFile": "token"}) as cluster:
         assert cluster.get("v1", "Pod", "a") == POD
+
+
+def test_a_token_file_is_read_again_in_time_though_the_clock_was_set_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = SimpleNamespace(time=lambda: 1e9, monotonic=lambda: 50.0)
+    monkeypatch.setattr("kubectl_nrl.cluster.credentials.time", clock)
+    (tmp_path / "token").write_text("old\n")
+    with Server(in_turn(answer(200, POD))) as server, connect(tmp_path, server.url, {"tokenFile": "token"}) as cluster:
+        cluster.get("v1", "Pod", "a")
+        (tmp_path / "token").write_text("new\n")
+        cluster.get("v1", "Pod", "a")
+        clock.time, clock.monotonic = (lambda: 1e9 - 3600), (lambda: 111.0)
+        cluster.get("v1", "Pod", "a")
+        assert [asked.headers["authorization"] for asked in server.asked] == ["Bearer old", "Bearer old", "Bearer new"]
+
+
+def test_impersonation_of_a_user_with_groups_and_extras(tmp_path: Path) -> None:
+    user = {
+        "token": "t",
+        "as": "jane",
+        "as-uid": "7",
+        "as-groups": ["a", "b c"],
+        "as-user-extra": {"dept/x": ["1", "2"]},
+    }
+    with Server(in_turn(answer(200, POD))) as server, connect(tmp_path, server.url, user) as cluster:
+        cluster.get("v1", "Pod", "a")
+        sent = [line for line in server.asked[0].lines if line.startswith("Impersonate")]
+    assert sent == [
+        "Impersonate-User: jane", "Impersonate-Uid: 7", "Impersonate-Group: a", "Impersonate-Group: b c",
+        "Impersonate-Extra-dept%2Fx: 1", "Impersonate-Extra-dept%2Fx: 2",
+    ]  # fmt: skip
 
 
 def test_impersonation_and_passwords(tmp_path: Path) -> None:

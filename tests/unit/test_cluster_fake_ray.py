@@ -105,9 +105,9 @@ def test_a_job_goes_with_its_head(ray: Run, tmp_path: Path) -> None:
         await submit(ray, "echo started; sleep 60; echo survived > ../survived")
         while b"started" not in (await ray.agent("GET", "/logs/job-driver-a.log", ""))[1]:
             await asyncio.sleep(0.02)
-        ray.forget_heads({HEAD})
+        ray.forget_heads({HEAD: "uid-1"})
         assert ray.heads() == {HEAD}
-        ray.forget_heads(set())
+        ray.forget_heads({HEAD: "uid-2"})
         assert (await ray.dashboard("GET", "/api/jobs/a", b"", HEAD))[0] == 404
         assert (await ray.agent("GET", "/logs/job-driver-a.log", ""))[0] == 404
         await asyncio.wait(ray._running, timeout=60)
@@ -136,7 +136,7 @@ def test_a_package_is_of_one_head_and_is_where_its_job_runs(ray: Run) -> None:
         await ray.dashboard("POST", "/api/jobs/", json.dumps(request).encode(), HEAD)
         assert (await ended(ray))["status"] == "SUCCEEDED"
         assert (await ray.agent("GET", "/logs/job-driver-a.log", ""))[1] == b"hello"
-        ray.forget_heads(set())
+        ray.forget_heads({})
         assert (await ray.dashboard("GET", path, b"", HEAD))[0] == 404
 
     ray(scenario)
@@ -162,3 +162,22 @@ def test_a_body_over_rays_limit_is_refused(ray: Run, monkeypatch: pytest.MonkeyP
         assert (await ray.dashboard("GET", "/api/packages/gcs/p.zip", b"", HEAD))[0] == 404
 
     ray(scenario)
+
+
+def test_an_address_that_passes_to_another_pod_keeps_no_job_of_the_first(tmp_path: Path) -> None:
+    """KubeRay asks each attempt's head for one and the same id, and a fake node gives addresses out again at once."""
+    pods = {HEAD: "first"}
+
+    async def scenario() -> None:
+        ray = FakeRay(tmp_path, lambda: dict(pods))
+        await ray.refresh()
+        assert await submit(ray, "exit 3") == 200
+        assert (await ended(ray))["status"] == "FAILED"
+        assert await submit(ray, "exit 3") == 500
+        pods[HEAD] = "second"
+        await ray.refresh()
+        assert (await ray.dashboard("GET", "/api/jobs/a", b"", HEAD))[0] == 404
+        assert await submit(ray, "echo again") == 200
+        assert (await ended(ray))["status"] == "SUCCEEDED"
+
+    asyncio.run(asyncio.wait_for(scenario(), 20))

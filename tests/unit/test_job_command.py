@@ -12,6 +12,7 @@ from fake_cluster import FakeCluster, FakeJobs
 
 from kubectl_nrl.errors import ClusterError
 from kubectl_nrl.testing import USER, Outcome, Project
+from kubectl_nrl.watch import LogCopy
 
 RUNNING = {"jobDeploymentStatus": "Running", "jobStatus": "RUNNING"}
 DONE = {"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"}
@@ -146,6 +147,19 @@ def test_a_copy_that_is_not_whole_is_shown_with_a_warning(world: World) -> None:
     assert "its end may be missing" in done.err
 
 
+def test_a_copy_that_another_process_is_writing_serves_too(world: World) -> None:
+    world.put(DONE)
+    world.gone()
+    world.copy.parent.mkdir(parents=True)
+    world.copy.write_bytes(b"one\ntw")
+    writing = LogCopy.open(world.copy.parent)
+    assert writing is not None
+    done = world.run("job logs id-1").ok()
+    writing.close()
+    assert done.out == "one\ntw"
+    assert "its end may be missing: the Ray cluster r-x1 is gone" in done.err
+
+
 def test_a_log_that_is_nowhere_is_an_error_with_a_way_out(world: World) -> None:
     world.put(DONE)
     world.gone()
@@ -239,7 +253,7 @@ def test_a_head_out_of_reach_leaves_the_run_and_names_the_way_out(
     done = world.run("job stop id-1")
     assert done.exit == 3
     assert "was not stopped: you may not create pods/portforward" in done.err
-    assert "kubectl delete rayjob r -n default" in done.err
+    assert "hint: kubectl nrl job stop id-1 --force -n default" in done.err
     assert not [c for c in world.cluster.calls if c[0] == "delete"]
 
 
@@ -273,6 +287,24 @@ def test_runs_lists_mine_as_text_and_as_data(world: World) -> None:
     listed = world.run("runs -n default --all-users -o json").ok().result("runs")
     assert {r["id"]: r["state"] for r in listed} == {"id-1": "Running", "id-2": "SUCCEEDED", "id-3": "SUCCEEDED"}
     assert world.run("runs -n elsewhere").ok().out == "no runs\n"
+
+
+def test_rayjobs_of_other_tools_are_listed_with_everybodys_only(world: World) -> None:
+    bare = {"kind": "RayJob", "metadata": {"name": "bare"}, "status": {"jobId": "bare-x7k2", **RUNNING}}
+    world.cluster.put(bare)
+    assert world.run("runs -n default").ok().out == "no runs\n"
+    [listed] = world.run("runs -n default --all-users -o json").ok().result("runs")
+    assert (listed["id"], listed["rayjob"], listed["owner"]) == ("bare-x7k2", "bare", "")
+
+
+def test_a_page_that_a_log_names_is_kept_on_the_run_for_other_laptops(world: World) -> None:
+    world.put(RUNNING)
+    world.put(RUNNING, name="s", run="id-2", owner="anna")
+    world.jobs.log = b"wandb: View run at https://wandb.ai/t/p/runs/abc\n"
+    world.run("job logs id-1").ok()
+    world.run("job logs id-2").ok()
+    listed = world.run("runs -n default --all-users -o json").ok().result("runs")
+    assert {r["id"]: r["wandb"] for r in listed} == {"id-1": "https://wandb.ai/t/p/runs/abc", "id-2": ""}
 
 
 def test_runs_names_a_finished_run_that_still_holds_gpus(world: World) -> None:

@@ -11,7 +11,7 @@ from fake_cluster import FakeCluster
 from kubectl_nrl.api import User
 from kubectl_nrl.errors import ClusterError
 from kubectl_nrl.ray_jobs import head_history
-from kubectl_nrl.runs import cluster_runs, find_cluster_run, new_record, note, write_record
+from kubectl_nrl.runs import cluster_runs, find_cluster_run, new_record, note, see, write_record
 from kubectl_nrl.runs.cluster_run import record_name
 from kubectl_nrl.watch import JobFollow, JobTarget
 
@@ -157,6 +157,35 @@ def test_a_record_is_found_again_by_its_id_and_by_its_owner(bench: Bench) -> Non
     everybody = cluster_runs(bench.cluster, "default", User("jdoe", "jdoe"), all_users=True)
     assert {run.id for run in everybody} == {"one", "Two_2", "three"}
     assert find_cluster_run(bench.cluster, "default", "four") is None
+
+
+def test_runs_without_an_end_are_asked_of_their_cluster_once(bench: Bench) -> None:
+    raycluster = {"metadata": {"name": "c", "namespace": "default", "uid": bench.uid}}
+    gone = {"metadata": {"name": "gone", "namespace": "default", "uid": "9"}}
+    for run_id, where in (("ended", raycluster), ("lives", raycluster), ("forgotten", raycluster), ("lost", gone)):
+        record = new_record(
+            run_id, where, User("jdoe", "jdoe"), cluster_label="c", submitter="portForward", submission_id=run_id,
+            recipe="", started=NOW,
+        )  # fmt: skip
+        run = write_record(bench.cluster, record)
+        if run_id == "ended":
+            note(bench.cluster, run, state="STOPPED", ended=NOW)
+    asked: list[str] = []
+
+    class Ray(Jobs):
+        def list(self) -> list[dict[str, Any]]:
+            asked.append("list")
+            return [{"submission_id": "lives", "status": "RUNNING"}, {"submission_id": "ended", "status": "RUNNING"}]
+
+    runs = cluster_runs(bench.cluster, "default", User("jdoe", "jdoe"))
+    seen = see(runs, bench.cluster, lambda live: Ray(None), lambda namespace, name: f"{name} restarted")
+    assert {one.run.id: (one.state, one.reason, one.message) for one in seen} == {
+        "ended": ("STOPPED", "", ""),
+        "lives": ("RUNNING", "", ""),
+        "forgotten": ("FAILED", "HeadRestarted", "c restarted"),
+        "lost": ("UNKNOWN", "", "raycluster/gone is gone"),
+    }
+    assert asked == ["list"]
 
 
 def test_ids_that_map_to_one_name_have_two_records() -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from local_case import RUN_ID, Local, environment_of
+from terminal import Terminal
 
 from kubectl_nrl.local import record, sessions
 
@@ -54,6 +55,20 @@ def test_a_failing_entrypoint_fails_the_run(local: Local) -> None:
     assert "FAILED (AppFailed)" in done.err
     assert "the driver ended with exit status 7" in done.err
     assert local.left() == {}
+
+
+def test_a_failed_run_says_what_it_died_of(local: Local) -> None:
+    done = local.run("python3 -c 'import torch_of_another_machine'", "-o json")
+    failure = done.result("local_run")["failure"]
+    assert failure["lines"][-1] == "ModuleNotFoundError: No module named 'torch_of_another_machine'"
+    assert [hint["id"] for hint in failure["hints"]] == ["module-not-found"]
+    assert "likely cause: Python code is not on the pod" in done.err
+
+
+def test_a_driver_that_was_killed_without_a_word_has_a_hint_by_its_exit_status(local: Local) -> None:
+    done = local.run("kill -9 $$", "-o json")
+    failure = done.result("local_run")["failure"]
+    assert [hint["id"] for hint in failure["hints"]] == ["killed"]
 
 
 def test_a_failure_before_a_pipe_fails_the_run(local: Local) -> None:
@@ -281,7 +296,7 @@ def test_a_daemon_that_ends_ends_the_run(local: Local) -> None:
 
 def test_a_cluster_stays_and_is_used_again(local: Local) -> None:
     first = local.run("echo $RAY_ADDRESS", "--raycluster").ok()
-    cluster = local.project.run("cluster list -o json").ok().result("local_list")
+    cluster = local.project.run("cluster list --local -o json").ok().result("cluster_list")
     assert [(c["state"], c["form"]) for c in cluster] == [("READY", "cluster")]
     assert cluster[0]["roles"][0]["address"] == first.out.strip()
     second = local.run("echo $RAY_ADDRESS", "--raycluster --run-id second --gpus 2").ok()
@@ -292,14 +307,14 @@ def test_a_cluster_stays_and_is_used_again(local: Local) -> None:
     down = local.project.run("cluster down recipe.yaml --infra infra.yaml").ok()
     assert "is down" in down.out
     assert local.left() == {}
-    assert local.project.run("cluster list").ok().out == "no Ray cluster is up on this machine\n"
+    assert local.project.run("cluster list --local").ok().out == "no Ray cluster is up on this machine\n"
 
 
 def test_cluster_up_and_down_by_name(local: Local) -> None:
     local.infra("true")
     up = local.project.run("cluster up recipe.yaml --infra infra.yaml -o json").ok().result("local_list")
     assert up[0]["state"] == "READY"
-    status = local.project.run("status -o json").ok().result("local_list")
+    status = local.project.run("status -o json").ok().result("status")["local"]
     assert status[0]["processes"] >= 2
     local.project.run(f"cluster down {up[0]['id']}").ok()
     assert local.left() == {}
@@ -316,6 +331,14 @@ def test_lists_hold_what_ran(local: Local) -> None:
     assert local.project.run("status").ok().out == "nothing runs on this machine\n"
     assert "SUCCEEDED" in local.project.run("status recipe.yaml").ok().out
     assert local.project.run("status nothing").exit == 2
+    (local.project.path / "recipe.yaml").unlink()
+    assert "SUCCEEDED" in local.project.run("status recipe.yaml").ok().out
+
+
+def test_watching_one_run_ends_with_it(local: Local) -> None:
+    local.begin("sleep 1", "--run-id watched")
+    lines = local.project.run("status watched -w").ok().out.splitlines()
+    assert lines[-1] == "watched: SUCCEEDED, this machine"
 
 
 def test_logs_shows_the_last_lines(local: Local) -> None:
@@ -355,7 +378,10 @@ def test_a_terminal_sees_a_panel_until_the_log_begins(local: Local) -> None:
     before, _, after = said.partition(b"step 1 reward 1\r\n")
     assert b"starting Ray" in before
     assert b"running; Ray's dashboard: http://127.0.0.1:" in before
-    assert before.endswith(b"\x1b[2K")  # the panel's line is gone, and the cursor is shown again
-    assert before.rindex(b"\x1b[?25h") > before.rindex(b"running;")
+    terminal = Terminal(80)
+    terminal.write(before.decode())
+    assert not [
+        row for row in terminal.screen if "running;" in row or "starting Ray" in row
+    ]  # the panel's line is gone
     assert b"SUCCEEDED" in after
-    assert b"\x1b[?25l" not in after
+    assert b"\x1b[?25l" not in said  # the cursor is never hidden

@@ -229,6 +229,22 @@ def test_old_kuberay_gets_the_classic_form_with_ttl_zero(case):
     assert any("log goes with the cluster" in p.message for p in plan.problems)
 
 
+JUDGE = """
+deployments:
+  judge:
+    spec: {template: {spec: {containers: [{name: judge, image: x}]}}}
+"""
+
+
+def test_a_runs_deployments_go_with_its_head_since_only_the_rayjob_takes_them(case):
+    plan = case.plan(SHORT + JUDGE, options=Options(ttl=120))
+    assert (plan.lifetime.head_after, plan.lifetime.record_after) == (120, 120)
+    old = case.plan(SHORT + JUDGE, facts=ClusterFacts(deletion_rules=False))
+    [problem] = [p for p in old.problems if "outlive" in p.message]
+    assert "kubectl nrl clean" in problem.hint
+    assert not [p for p in case.plan(facts=ClusterFacts(deletion_rules=False)).problems if "outlive" in p.message]
+
+
 def test_a_head_with_gpus_goes_with_the_workers(case):
     infra = WRITTEN.replace("{name: head}", "{name: head, resources: {limits: {nvidia.com/gpu: 4}}}").replace(
         '{num-gpus: "0"}', "{}"

@@ -98,7 +98,7 @@ def test_a_log_that_became_shorter_is_another_log() -> None:
         Head(Stub(never), Stub(agent_with({"job-driver-a.log": b"abc"}))),
         Head(Stub(api_log("abc"))),
     ):
-        with pytest.raises(ClusterError, match="the head was replaced") as caught:
+        with pytest.raises(ClusterError, match="it has 3 bytes now") as caught:
             RayJobs(head).log_chunk("a", 4)
         assert caught.value.reason == "LogReplaced"
         assert RayJobs(head).log_chunk("a", 3) == b""
@@ -116,6 +116,11 @@ def test_without_the_agent_by_exec_and_without_exec_by_the_jobs_api() -> None:
         commands.append(command)
         return 0, b"by exec", b""
 
+    def forbidden(*_: object) -> Reply:
+        raise ClusterError("you may not create pods/portforward", status=403, reason="Forbidden")
+
+    assert RayJobs(Head(Stub(never), Stub(forbidden), run)).log_chunk("a b", 0) == b"by exec"
+    commands.clear()
     head = Head(Stub(api_log("by the \u00e9 api")), Stub(unreachable), run)
     assert RayJobs(head).log_chunk("a b", 5, limit=9) == b"by exec"
     assert commands[0][-3:] == ["/tmp/ray/session_latest/logs/job-driver-a b.log", "6", "9"]
@@ -134,8 +139,8 @@ def test_without_the_agent_by_exec_and_without_exec_by_the_jobs_api() -> None:
 
 
 def test_a_log_that_is_not_on_the_head_is_found_by_the_jobs_api() -> None:
-    head = Head(Stub(api_log("elsewhere")), Stub(agent_with({})), lambda command: (44, b"", b""))
-    assert RayJobs(head).log_chunk("a", 0) == b"elsewhere"
+    for agent, run in ((Stub(agent_with({})), never), (None, lambda command: (44, b"", b""))):
+        assert RayJobs(Head(Stub(api_log("elsewhere")), agent, run)).log_chunk("a", 0) == b"elsewhere"
 
 
 def test_a_stream_that_breaks_is_not_a_reason_to_look_elsewhere() -> None:
@@ -183,7 +188,7 @@ def test_the_shell_line_of_the_exec_way_is_right(tmp_path: Any) -> None:
 @pytest.mark.parametrize(("status", "token"), [(401, None), (403, "wrong")])
 def test_a_refused_token_is_its_own_error_at_once(status: int, token: str | None) -> None:
     denied = Stub(lambda *_: Reply(status, b"Missing authentication token"))
-    jobs = RayJobs(Head(denied, denied, token=token))
+    jobs = RayJobs(Head(denied, denied, never, token=token))
     for ask in (jobs.version, jobs.list, lambda: jobs.get("a"), lambda: jobs.stop("a"), lambda: jobs.log_chunk("a", 0)):
         with pytest.raises(ClusterError) as caught:
             ask()
@@ -235,6 +240,7 @@ class Kubernetes:
     forbidden: bool = False
     forwards: list[tuple[str, str, int]] = field(default_factory=list)
     selectors: list[str] = field(default_factory=list)
+    inside: list[str] = field(default_factory=list)
 
     def get(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> dict[str, Any] | None:
         if self.forbidden:
@@ -245,8 +251,9 @@ class Kubernetes:
         self.selectors.append(label_selector)
         return self.pods
 
-    def forward(self, namespace: str, pod: str, port: int) -> Stub:
+    def forward(self, namespace: str, pod: str, port: int, *, inside: str = "") -> Stub:
         self.forwards.append((namespace, pod, port))
+        self.inside.append(inside)
         return Stub(unreachable)
 
     def exec(self, *_: Any, **__: Any) -> tuple[int, bytes, bytes]:
@@ -264,6 +271,26 @@ def test_the_head_is_the_newest_that_runs_and_is_not_going() -> None:
     jobs = ray_jobs.connect(reader, cluster())
     assert reader.forwards == [("n", "new", 8265), ("n", "new", 52365)] and jobs.pod == "new"
     assert reader.selectors == ["ray.io/cluster=c,ray.io/node-type=head"]
+
+
+def test_inside_the_cluster_the_head_has_a_service_and_its_agent_an_address() -> None:
+    reader = Kubernetes([pod("h", "1")])
+    reader.pods[0]["status"]["podIP"] = "10.1.2.3"
+    ray_jobs.connect(reader, cluster())
+    ray_jobs.connect(reader, {**cluster(), "status": {"head": {"serviceName": "named-head-svc"}}})
+    assert reader.inside == ["c-head-svc.n.svc", "10.1.2.3", "named-head-svc.n.svc", "10.1.2.3"]
+
+
+def test_a_heads_life_ends_with_its_pod_and_with_its_container() -> None:
+    lives = []
+    for uid, restarts in (("u1", 0), ("u1", 1), ("u2", 0)):
+        one = pod("h", "1")
+        one["metadata"]["uid"] = uid
+        one["status"]["containerStatuses"] = [
+            {"name": "sidecar", "restartCount": 9}, {"name": "head", "restartCount": restarts},
+        ]  # fmt: skip
+        lives.append(ray_jobs.connect(Kubernetes([one]), cluster()).life)
+    assert len(set(lives)) == 3
 
 
 def test_no_head_is_said() -> None:

@@ -13,6 +13,7 @@ import pytest
 from fake_cluster import FakeCluster, FakeJobs
 from run_files import files
 
+from kubectl_nrl import triage
 from kubectl_nrl.errors import ClusterError
 from kubectl_nrl.facts import OFFLINE
 from kubectl_nrl.testing import RUN_ID, USER, Outcome, Project
@@ -271,7 +272,7 @@ def test_a_check_of_a_plugin_ends_the_run_before_anything_is_made(world: World) 
     )
     done = world.run()
     assert done.exit == 3
-    assert "error: the moon is full\nhint: wait a day" in done.err
+    assert "error: moon phase: the moon is full\nhint: wait a day" in done.err
     assert world.created() == []
 
 
@@ -346,7 +347,7 @@ def test_no_kuberay_is_said_as_such(world: World) -> None:
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        ("--raycluster", "--raycluster"),
+        ("--raycluster --submitter exec", "--submitter portForward"),
     ],
 )
 def test_what_only_later_versions_run_is_refused_before_anything_is_sent(world: World, flags: str, words: str) -> None:
@@ -429,5 +430,117 @@ def test_a_second_writer_of_the_copy_is_none(world: World) -> None:
 
 
 def test_what_this_version_cannot_run_is_said_before_a_cluster_is_looked_for() -> None:
-    done = Project(files()).run("run recipe.yaml --infra infra.yaml --raycluster")
+    done = Project(files()).run("run recipe.yaml --infra infra.yaml --raycluster --submitter exec")
     assert (done.exit, "not available in this version" in done.err) == (2, True), done.err
+
+
+TRACEBACK = (
+    b'Traceback (most recent call last):\n  File "x.py", line 1, in f\nRuntimeError: No CUDA GPUs are available\n'
+)
+
+
+def killed(world: World) -> None:
+    """The worker's container dies for want of memory and comes back; then its pod goes with the run."""
+    pod = world.cluster.objects["Pod", "default", "w0"]
+    ended = {"name": "ray", "restartCount": 1, "lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}
+    world.cluster.put({**pod, "status": {"containerStatuses": [ended]}})
+
+
+def failing(world: World, monkeypatch: pytest.MonkeyPatch, **status: Any) -> None:
+    """A run whose worker dies, which is seen, before the run fails: only what was seen can be told."""
+    seen, act = threading.Event(), world.cluster.set_status
+
+    def death_of(pod: Any) -> Any:
+        died = triage.death_of(pod)
+        if died:
+            seen.set()
+        return died
+
+    def set_status(*words: Any, **fields: Any) -> None:
+        if fields["jobStatus"] == "RUNNING":
+            killed(world)
+        if fields["jobDeploymentStatus"] == "Failed":
+            assert seen.wait(60)
+        act(*words, **fields)
+
+    monkeypatch.setattr("kubectl_nrl.watch.wait.death_of", death_of)
+    world.cluster.set_status = set_status  # type: ignore[method-assign]
+    world.play(*RAN, ("Failed", "FAILED"), endTime="2026-01-02T03:05:02Z", reason="AppFailed", **status)
+
+
+def test_a_failed_run_ends_with_its_last_error_its_dead_pods_and_what_helps(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.jobs.log, world.jobs.chunk = b"step 1\n" + TRACEBACK, 1000
+    failing(world, monkeypatch)
+    done = world.run()
+    assert done.exit == 1
+    said = done.err[done.err.index("last error in its log:") :].splitlines()
+    assert said[1:4] == [f"  {line}" for line in TRACEBACK.decode().splitlines()]
+    assert said[4] == "pod w0 (workers of w) died: OOMKilled, container ray, exit 137"
+    assert said[5].startswith("likely cause: a container used more memory than its limit")
+    assert "likely cause: the process sees no GPU (no-gpu)" in said
+    assert done.out == "step 1\n" + TRACEBACK.decode()
+
+
+def test_what_it_died_of_is_data_too_for_run_and_for_job_logs(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.jobs.log, world.jobs.chunk = TRACEBACK, 1000
+    failing(world, monkeypatch)
+    failure = world.run("-o json").result("run")["failure"]
+    assert failure["lines"] == TRACEBACK.decode().splitlines()
+    assert [pod["name"] for pod in failure["pods"]] == ["w0"]
+    assert [hint["id"] for hint in failure["hints"]] == ["pod-oom-killed", "no-gpu"]
+    again = world.run(f"{RUN_ID} -f -n default -o json", verb="job logs").result("run")["failure"]
+    assert [hint["id"] for hint in again["hints"]] == ["no-gpu"]
+    text = world.run(f"{RUN_ID} -f -n default", verb="job logs")
+    assert "likely cause: the process sees no GPU" in text.err
+    assert "likely cause" not in world.run(f"{RUN_ID} -n default", verb="job logs").err
+
+
+def test_a_log_that_nobody_followed_is_judged_by_what_kuberay_kept_of_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The head may be gone with its log; KubeRay's message holds the last lines."""
+    world.jobs.errors = [ClusterError("no such head", reason="Gone")] * 99
+    kept = "Job entrypoint command failed with exit code 1, last available logs (truncated to 20,000 chars):\n"
+    failing(world, monkeypatch, message=kept + TRACEBACK.decode())
+    done = world.run()
+    assert "  RuntimeError: No CUDA GPUs are available" in done.err
+    assert "likely cause: the process sees no GPU" in done.err
+
+
+def test_a_run_that_succeeded_or_was_stopped_died_of_nothing(world: World) -> None:
+    world.jobs.log, world.jobs.chunk = TRACEBACK, 1000
+    world.play(*RAN, ("Complete", "SUCCEEDED"), endTime="2026-01-02T03:05:02Z")
+    done = world.run("-o json")
+    assert done.result("run")["failure"] is None
+    assert "last error" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("match", "said"),
+    [
+        ("No CUDA GPUs", "likely cause: the GPU operator is broken here (ours)\nhint: ask #gpu-help"),
+        ("(", 'failure pattern "ours": match is no regular expression'),
+    ],
+    ids=["right", "broken"],
+)
+def test_a_plugins_known_failures_come_first_and_a_broken_one_costs_a_warning(
+    world: World, monkeypatch: pytest.MonkeyPatch, match: str, said: str
+) -> None:
+    world.jobs.log, world.jobs.chunk = TRACEBACK, 1000
+    world.project.env["KUBECTL_NRL_PLUGINS"] = world.project._add_plugin(
+        f"""
+        from kubectl_nrl import hookimpl
+        from kubectl_nrl.api import FailurePattern
+
+        @hookimpl
+        def nrl_failure_patterns():
+            yield FailurePattern("ours", {match!r}, "the GPU operator is broken here", "ask #gpu-help")
+        """
+    )
+    failing(world, monkeypatch)
+    done = world.run()
+    assert done.exit == 1
+    assert said in done.err
+    assert "likely cause: a container used more memory than its limit" in done.err

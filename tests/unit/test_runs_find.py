@@ -62,7 +62,7 @@ def test_what_is_not_there_is_none(word: str) -> None:
     assert find_run(FakeCluster(), "default", word) is None
 
 
-@pytest.mark.parametrize("word", ["raycluster/a", "../a", "a b", "-a", "x" * 64])
+@pytest.mark.parametrize("word", ["pod/a", "../a", "a b", "-a", "x" * 64])
 def test_words_that_no_run_can_have_are_refused_before_anything_is_asked(word: str) -> None:
     cluster = FakeCluster()
     with pytest.raises(UsageError):
@@ -86,6 +86,15 @@ def test_a_run_says_its_state_and_ray_cluster_from_its_status() -> None:
     found = find_run(cluster, "default", "a")
     assert found is not None
     assert (found.state, found.ray_cluster, found.exit_code) == ("STOPPED", "a-x7k2p", ExitCode.STOPPED)
+
+
+def test_a_run_that_is_held_back_says_that_a_queue_may_be_why() -> None:
+    cluster = FakeCluster()
+    put_run(cluster, "a", "id-a", jobDeploymentStatus="Suspended")
+    put_run(cluster, "b", "id-b", jobDeploymentStatus="Running")
+    runs = {run.id: run for run in my_runs(cluster, "default", ME, all_namespaces=False, all_users=False)}
+    assert (runs["id-a"].state, runs["id-a"].reason) == ("Suspended", "queued, or by hand")
+    assert runs["id-b"].reason == ""
 
 
 def test_runs_are_mine_and_the_newest_comes_first() -> None:

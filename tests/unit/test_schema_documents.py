@@ -11,6 +11,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubectl_nrl import schema
 from kubectl_nrl.api import Patch, Target
 from kubectl_nrl.schema import builtin_fragments, check_patch, check_profile
 
@@ -148,3 +149,9 @@ def test_no_document_raises(data: Any) -> None:
     profile_messages(data)
     if isinstance(data, dict):
         check_patch(data)
+
+
+def test_every_public_name_of_the_room_can_be_had() -> None:
+    assert all(getattr(schema, name) is not None for name in schema.__all__)
+    with pytest.raises(AttributeError, match="has no attribute"):
+        schema.nope

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import threading
 import time
@@ -11,7 +12,9 @@ from typing import Any
 import pytest
 from fake_cluster import FakeCluster
 
+from kubectl_nrl.api import Reason
 from kubectl_nrl.errors import ClusterError, ExitCode
+from kubectl_nrl.reasons import Snapshot
 from kubectl_nrl.watch import End, Follow, RunTarget
 
 
@@ -84,6 +87,21 @@ def test_the_end_is_that_of_the_status(run: Any, states: list[tuple[str, str]], 
     assert end.how == "final"
     assert end.outcome is not None
     assert end.outcome.exit_code is code
+
+
+def test_a_clock_that_jumps_ends_nothing(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Days forward and back at every look: only the clock that nobody sets counts for waiting and giving up."""
+    jumps = itertools.cycle((0.0, 9e5, -9e5))
+    now = time.time
+    monkeypatch.setattr(time, "time", lambda: now() + next(jumps))
+    watching = run(patience=30.0)
+    watching.status("Running", "RUNNING", rayClusterStatus={"state": "ready"})
+    watching.take(lambda: bool(watching.said))
+    for _ in range(20):
+        watching.follow._consider_time()
+    watching.status("Complete", "SUCCEEDED")
+    assert watching.end().how == "final"
+    assert watching.warned == []
 
 
 def test_a_final_state_that_comes_while_waiting_is_noticed_by_the_watch(run: Any) -> None:
@@ -248,10 +266,176 @@ def test_waiting_for_the_workers_to_go_counts_the_head_only_when_asked(run: Any)
 def test_a_ready_cluster_without_a_driver_is_named_once(run: Any) -> None:
     now = [0.0]
     watching = run(clock=lambda: now[0])
-    watching.status("Initializing", "", rayClusterName="r-abc", rayClusterStatus={"state": "ready"})
-    watching.take(lambda: watching.follow.ray_cluster == "r-abc")
+    watching.status("Initializing", "", rayClusterName="r-abc")
+    ready = {"state": "ready", "stateTransitionTimes": {"ready": "2026-11-30T12:00:00Z"}}
+    watching.cluster.put({"kind": "RayCluster", "metadata": {"name": "r-abc"}, "status": ready})
+    watching.take(lambda: watching.follow._wait._object is not None)
     for now[0] in (1.0, 100.0, 121.5, 122.0, 260.0):
-        watching.follow._consider_time()
-        assert bool(watching.warned) == (now[0] > 121)
+        watching.follow._judge()
+        assert any("8265" in line for line in watching.said) == (now[0] > 121)
+    assert sum("8265" in line for line in watching.said) == 1
+
+
+class Says:
+    """A provider whose answer a test sets; it raises what is an error."""
+
+    name = "says"
+
+    def __init__(self, *answer: Any) -> None:
+        self.answer, self.asked = list(answer), 0
+
+    def reasons(self, run: Any, cluster: Any) -> list[Reason]:
+        self.asked += 1
+        for item in self.answer:
+            if isinstance(item, Exception):
+                raise item
+        return self.answer
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kubectl_nrl.watch.inquiry.FIRST", 0.02)
+    monkeypatch.setattr("kubectl_nrl.watch.inquiry.LONGEST", 0.05)
+
+
+BAD_IMAGE = [
+    {"name": "ray", "image": "x:typo", "state": {"waiting": {"reason": "ErrImagePull", "message": "not found"}}}
+]
+
+
+def test_a_cause_that_needs_a_hand_ends_the_start_after_its_time(run: Any) -> None:
+    now = [0.0]
+    watching = run(clock=lambda: now[0], start_limit=900.0)
+    watching.status("Initializing", rayClusterName="r-abc")
+    watching.pod("w0", phase="Pending", containerStatuses=BAD_IMAGE)
+    watching.take(lambda: bool(watching.follow.pods))
+    for now[0] in (1.0, 899.0, 901.0):
+        watching.follow._judge()
+    end = watching.end()
+    assert end.how == "stuck"
+    assert end.trouble is not None
+    assert end.trouble.reason == "ImagePullBackOff"
+    assert "it cannot start after 15m00s" in end.message
+
+
+def test_a_driver_that_ran_ends_the_start_for_good(run: Any) -> None:
+    now = [0.0]
+    watching = run(clock=lambda: now[0], start_limit=10.0)
+    watching.status("Running", "RUNNING", rayClusterName="r-abc")
+    watching.take(lambda: bool(watching.follow.rayjob))
+    watching.status("Running", "PENDING", rayClusterName="r-abc")
+    watching.pod("w0", phase="Pending", containerStatuses=BAD_IMAGE)
+    watching.take(lambda: bool(watching.follow.pods))
+    for now[0] in (1.0, 100.0):
+        watching.follow._judge()
+    watching.status("Complete", "SUCCEEDED", rayClusterName="r-abc")
+    assert watching.end().how == "final"
+
+
+def test_a_retry_is_another_start(run: Any) -> None:
+    now = [0.0]
+    watching = run(clock=lambda: now[0], start_limit=10.0)
+    watching.status("Running", "RUNNING", rayClusterName="r-abc")
+    watching.take(lambda: watching.follow.ray_cluster == "r-abc")
+    watching.status("Retrying", "FAILED", rayClusterName="r-abc")
+    watching.status("Initializing", "", rayClusterName="r-new")
+    watching.take(lambda: watching.follow.ray_cluster == "r-new")
+    labels = {"ray.io/cluster": "r-new", "ray.io/node-type": "worker", "ray.io/group": "w"}
+    status = {"phase": "Pending", "containerStatuses": BAD_IMAGE}
+    watching.cluster.put({"kind": "Pod", "metadata": {"name": "n0", "labels": labels}, "status": status})
+    watching.take(lambda: bool(watching.follow.pods))
+    for now[0] in (1.0, 12.0):
+        watching.follow._judge()
+    assert watching.end().how == "stuck"
+
+
+def test_an_outage_is_no_time_in_which_a_cause_was_seen(run: Any) -> None:
+    now = [0.0]
+    watching = run(clock=lambda: now[0], start_limit=100.0)
+    watching.status("Initializing", rayClusterName="r-abc")
+    watching.pod("w0", phase="Pending", containerStatuses=BAD_IMAGE)
+    watching.take(lambda: bool(watching.follow.pods))
+    watching.follow._judge()
+    watching.cluster.say("LOST", ClusterError("connection refused"))
+    watching.take(lambda: any("lost" in line for line in watching.said))
+    now[0] = 200.0
+    watching.follow._judge()
+    watching.cluster.say("BACK")
+    watching.take(lambda: any("is back" in line for line in watching.said))
+    watching.follow._judge()
+    watching.status("Complete", "SUCCEEDED", rayClusterName="r-abc")
+    assert watching.end().how == "final"
+
+
+def test_a_wall_clock_that_jumps_makes_no_false_alarm(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing here may read it: ages are the server's times, and our own seconds since they arrived."""
+    monkeypatch.setattr("time.time", lambda: 1e10)
+    now = [0.0]
+    watching = run(clock=lambda: now[0], start_limit=10.0)
+    watching.take(lambda: bool(watching.follow.rayjob))
+    for now[0] in (1.0, 19.0):
+        watching.follow._judge()
+    assert not any("operator" in line for line in watching.said)
+    now[0] = 21.0
+    watching.follow._judge()
+    assert any("is the operator running" in line for line in watching.said)
+
+
+def test_a_provider_is_asked_while_something_is_not_ready_and_then_no_more(run: Any, quick: None) -> None:
+    says = Says(Reason("Workload w", "Pending", "no quota"))
+    watching = run(providers=[says])
+    watching.status("Initializing", rayClusterName="r-abc")
+    watching.pod("w0", phase="Pending")
+    watching.take(lambda: "Workload w: Pending, no quota" in watching.said)
+    watching.pod("w0", phase="Running", conditions=[{"type": "Ready", "status": "True"}])
+    watching.take(lambda: "1/1 pods ready" in watching.said)
+    watching.take(lambda: watching.follow._inquiry._question is None)
+    asked = says.asked
+    watching.follow._take(0.3)
+    assert says.asked <= asked + 1  # one may have been under way
+    assert sum("no quota" in line for line in watching.said) == 1
+
+
+def test_a_provider_that_raises_costs_one_warning_that_names_it(run: Any, quick: None) -> None:
+    broken, fine = Says(ValueError("boom")), Says(Reason("PodGroup pg", "OverLimit", "full"))
+    watching = run(providers=[broken, fine])
+    watching.status("Initializing", rayClusterName="r-abc")
+    watching.pod("w0", phase="Pending")
+    watching.take(lambda: "PodGroup pg: OverLimit, full" in watching.said and broken.asked > 3)
     assert len(watching.warned) == 1
-    assert "8265" in watching.warned[0]
+    assert '"says"' in watching.warned[0]
+    assert "ValueError: boom" in watching.warned[0]
+
+
+def test_events_that_may_not_be_read_cost_one_warning(run: Any, quick: None) -> None:
+    watching = run()
+    watching.cluster.faults["list", "Event"] = ClusterError("you may not list events", status=403)
+    watching.status("Initializing", rayClusterName="r-abc")
+    watching.take(lambda: sum(call[:2] == ("list", "Event") for call in watching.cluster.calls) > 2)
+    watching.take(lambda: bool(watching.warned))
+    assert watching.warned == ["events may not be read with these permissions"]
+
+
+def test_each_new_picture_is_offered_and_the_last_is_of_the_end(run: Any) -> None:
+    pictures: list[Snapshot] = []
+    watching = run(view=pictures.append)
+    watching.status("Initializing", rayClusterName="r-abc")
+    watching.pod("w0", phase="Pending")
+    watching.take(lambda: bool(pictures) and pictures[-1].groups != ())
+    seen = len(pictures)
+    watching.follow._judge()
+    assert len(pictures) == seen
+    assert [(g.name, g.ready, g.total) for g in pictures[-1].groups] == [("w", 0, 1)]
+    watching.status("Complete", "SUCCEEDED", rayClusterName="r-abc")
+    watching.end()
+    assert pictures[-1].state == "SUCCEEDED"
+
+
+def test_a_suspended_run_is_said_once(run: Any) -> None:
+    watching = run()
+    watching.status("Suspended")
+    watching.take(lambda: any(line.startswith("Suspended") for line in watching.said))
+    watching.follow._judge()
+    assert [line for line in watching.said if "Suspended" in line] == [
+        "Suspended: held back by its queue, or suspended by hand"
+    ]

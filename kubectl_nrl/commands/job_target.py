@@ -1,0 +1,128 @@
+"""Which job `job logs` and `job stop` mean: a run of this machine, a RayJob, or a Ray job on a long-lived cluster.
+
+A RayJob comes first, since one request tells it; the heads of long-lived clusters are asked only for an id that no
+RayJob has. What another way of submitting keeps of its jobs is looked for in `on_clusters`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ClusterError, UsageError
+from .connecting import RAY_API, namespace_of, open_cluster
+from .session import Session
+from .targets import OfRecipe, Words, cluster_of, of_recipe
+
+if TYPE_CHECKING:
+    from ..runs import Asked, ClusterJob, ClusterRecord, RunRecord
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where was looked, and what was found there."""
+
+    cluster: Any
+    namespace: str
+    job: RunRecord | ClusterJob | None
+
+
+def look_up(args: argparse.Namespace, session: Session, words: Words) -> Place:
+    """The job that the words name. Raises `UsageError` for words that name none in principle, `ClusterError`."""
+    cluster = open_cluster(session)
+    namespace = namespace_of(session, cluster)
+    recipe = None
+    if words.recipe is not None:
+        recipe = of_recipe(args, session, words, cluster.namespace)
+        namespace = recipe.namespace or namespace
+    if words.name is not None:
+        return Place(cluster, namespace, _named(cluster, namespace, words.name, recipe))
+    if recipe is None:
+        raise UsageError("a run's ID, or RECIPE, is missing", "kubectl nrl runs")
+    return Place(cluster, namespace, _newest(args, session, cluster, namespace, recipe))
+
+
+def not_found(words: Words, namespace: str) -> UsageError:
+    of = "of " if words.name is None else ""
+    return UsageError(f'no run {of}"{words.what}" in namespace "{namespace}"', "kubectl nrl runs -A")
+
+
+def clusters_of(cluster: Any, namespace: str) -> tuple[list[ClusterRecord], str]:
+    """The Ray clusters of a namespace; none for who may not list them, and then what was refused."""
+    from ..runs import ClusterRecord
+
+    try:
+        return [ClusterRecord(item) for item in cluster.list(RAY_API, "RayCluster", namespace)], ""
+    except ClusterError as error:
+        if error.status != 403:
+            raise
+        return [], error.message
+
+
+def ray_jobs_of(cluster: Any, clusters: Sequence[ClusterRecord]) -> Asked:
+    """The Ray jobs of long-lived clusters whose head is or was up; one that has none yet is asked nothing."""
+    from .. import ray_jobs
+    from ..runs import jobs_of
+
+    up = [found for found in clusters if found.may_answer and not found.rayjob]
+    return jobs_of(up, lambda found: ray_jobs.connect(cluster, found.raycluster))
+
+
+def _named(cluster: Any, namespace: str, word: str, recipe: OfRecipe | None) -> RunRecord | ClusterJob | None:
+    from ..runs import ClusterRecord, find
+
+    found = find(cluster, namespace, word)
+    if isinstance(found, ClusterRecord):
+        return _newest_on(cluster, found)
+    if found is not None:
+        return found
+    return on_clusters(cluster, namespace, word, recipe)
+
+
+def on_clusters(cluster: Any, namespace: str, word: str, recipe: OfRecipe | None) -> ClusterJob | None:
+    """The job of that id on a long-lived cluster. Raises `UsageError` for an id that two clusters have."""
+    records, _ = clusters_of(cluster, namespace)
+    if recipe is not None:
+        records = [found for found in records if found.name in recipe.clusters.values()]
+    asked = ray_jobs_of(cluster, records)
+    jobs = [job for job in asked.jobs if word in job.names]
+    if len({job.cluster.uid for job in jobs}) > 1:
+        where = ", ".join(f"raycluster/{job.cluster.name}" for job in jobs)
+        raise UsageError(f'job "{word}" is on several clusters: {where}', "name the cluster instead: raycluster/NAME")
+    if not jobs and asked.silent:
+        why = "; ".join(f"raycluster/{name} cannot be asked: {said}" for name, said in asked.silent.items())
+        raise UsageError(f'no run "{word}" in namespace "{namespace}"; {why}', "kubectl nrl cluster list")
+    return jobs[0] if jobs else None
+
+
+def _newest_on(cluster: Any, record: ClusterRecord) -> ClusterJob:
+    """The newest submitted job of one long-lived cluster. Raises `UsageError` when there is none."""
+    if not record.may_answer:
+        raise UsageError(f'Ray cluster "{record.name}" has no head to ask ({record.state})', "kubectl nrl cluster list")
+    if record.rayjob:
+        raise UsageError(f'Ray cluster "{record.name}" belongs to a RayJob', f"name that one: rayjob/{record.rayjob}")
+    asked = ray_jobs_of(cluster, [record])
+    if record.name in asked.silent:
+        raise UsageError(f"raycluster/{record.name} cannot be asked: {asked.silent[record.name]}")
+    submitted = [job for job in asked.jobs if job.submission_id]
+    if not submitted:
+        raise UsageError(f'no job was submitted to Ray cluster "{record.name}"', "kubectl nrl job list")
+    return submitted[0]
+
+
+def _newest(
+    args: argparse.Namespace, session: Session, cluster: Any, namespace: str, recipe: OfRecipe
+) -> RunRecord | ClusterJob | None:
+    """The newest run of a recipe: a RayJob of its training cluster's name, or a job on the role's long-lived cluster."""
+    from ..runs import ClusterRecord, runs_of_clusters
+
+    name = cluster_of(recipe, args.role)
+    runs = runs_of_clusters(cluster, namespace, [name], session.user)
+    live = cluster.get(RAY_API, "RayCluster", name, namespace)
+    asked = ray_jobs_of(cluster, [ClusterRecord(live)] if live is not None else [])
+    jobs = [job for job in asked.jobs if job.submission_id]
+    if not jobs or (runs and runs[0].created and jobs[0].started and runs[0].created > jobs[0].started):
+        return runs[0] if runs else None
+    return jobs[0]

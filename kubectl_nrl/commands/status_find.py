@@ -1,0 +1,99 @@
+"""The runs and Ray clusters that `status` is asked about: mine, a recipe's, or the one that a word names.
+
+Objects are found by labels and names, never by a guess: a RayJob's Ray cluster is read from its status.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..errors import UsageError
+from ..labels import CLUSTER, UPSTREAM_OWNER, ownership
+from ..rayjob_state import outcome, status_of
+from .connecting import RAY_API
+from .session import Session
+from .together import together
+
+if TYPE_CHECKING:
+    from ..config import Config
+
+Object = Mapping[str, Any]
+
+_RAYCLUSTER = ("raycluster", "rayclusters", "raycluster.ray.io", "rayclusters.ray.io")
+
+
+def is_recipe(session: Session, word: str) -> bool:
+    """Whether a word is a file of a recipe rather than a name: what ends so, or is there."""
+    return word.endswith((".yaml", ".yml")) or (session.cwd / word).is_file()
+
+
+def mine(session: Session, cluster: Any, namespace: str, *, everywhere: bool, everybody: bool) -> list[Object]:
+    """RayJobs and long-lived RayClusters, newest first: mine (this tool's and upstream's), or everybody's."""
+    selector = "" if everybody else f"{UPSTREAM_OWNER}={session.user.name}"
+    return _list(session, cluster, namespace, selector, everywhere=everywhere, everybody=everybody)
+
+
+def of_recipe(
+    session: Session, cluster: Any, namespace: str, config: Config, *, everywhere: bool, everybody: bool
+) -> list[Object]:
+    """RayJobs and long-lived RayClusters that were made from a recipe and infra file of these names, newest first."""
+    from ..manifests.names import label_value
+    from ..plan.roles import role_name
+
+    name = label_value(role_name(config, "training", session.new_run()))
+    selector = f"{CLUSTER}={name}" + ("" if everybody else f",{UPSTREAM_OWNER}={session.user.name}")
+    return _list(session, cluster, namespace, selector, everywhere=everywhere, everybody=everybody)
+
+
+def infra_namespace(config: Config) -> str:
+    """The namespace that the infra file names; empty when it names none."""
+    return str(config.infra.get("namespace") or "")
+
+
+def by_name(cluster: Any, namespace: str, word: str) -> Object:
+    """The RayJob (by run id or name) or RayCluster that `word` names. Raises `UsageError` for none, and for both."""
+    from ..runs import find_run
+
+    kind, slash, name = word.rpartition("/")
+    if slash and kind in _RAYCLUSTER:
+        found = cluster.get(RAY_API, "RayCluster", name, namespace) if name else None
+        if found is None:
+            raise _unknown(f'no RayCluster "{name}" in namespace "{namespace}"')
+        return dict(found)
+    run = find_run(cluster, namespace, word)
+    if run is not None:
+        return run.rayjob
+    if slash:
+        raise _unknown(f'no RayJob "{name}" in namespace "{namespace}"')
+    found = cluster.get(RAY_API, "RayCluster", word, namespace)
+    if found is None:
+        raise _unknown(f'no run, RayJob or RayCluster "{word}" in namespace "{namespace}", and none on this machine')
+    return dict(found)
+
+
+def unfinished(objects: Sequence[Object]) -> list[Object]:
+    """Those that are not over; a RayCluster never is."""
+    return [obj for obj in objects if obj["kind"] != "RayJob" or outcome(status_of(obj)) is None]
+
+
+def _unknown(message: str) -> UsageError:
+    return UsageError(message, "kubectl nrl runs -A")
+
+
+def _list(
+    session: Session, cluster: Any, namespace: str, selector: str, *, everywhere: bool, everybody: bool
+) -> list[Object]:
+    words = {"label_selector": selector, "all_namespaces": everywhere}
+    jobs, clusters = together(
+        lambda: cluster.list(RAY_API, "RayJob", namespace, **words),
+        lambda: cluster.list(RAY_API, "RayCluster", namespace, **words),
+    )
+    found = [*jobs, *(c for c in clusters if not _made_for_a_job(c))]
+    if not everybody:
+        found = [obj for obj in found if ownership(obj, session.user).mine]
+    return sorted(found, key=lambda obj: str(obj["metadata"].get("creationTimestamp") or ""), reverse=True)
+
+
+def _made_for_a_job(raycluster: Object) -> bool:
+    return any(ref.get("kind") == "RayJob" for ref in raycluster["metadata"].get("ownerReferences") or ())

@@ -1,0 +1,75 @@
+"""What a pod asks of a node and of a quota: the sum that Kubernetes itself makes of its containers.
+
+Sources: Kubernetes' k8s.io/component-helpers/resource (PodRequests, PodLimits) and the page on sidecar containers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, Literal
+
+from ..schema.quantities import quantity
+
+#: Resource name -> amount, in the resource's own unit (cores, bytes, devices).
+Amounts = dict[str, Fraction]
+
+
+def amounts(listed: Any) -> Amounts:
+    """A ResourceList as numbers; what is no quantity is left out."""
+    items = listed.items() if isinstance(listed, Mapping) else ()
+    return {str(name): number for name, value in items if (number := quantity(value)) is not None}
+
+
+def container_amounts(container: Mapping[str, Any], which: Literal["requests", "limits"]) -> Amounts:
+    """What one container asks; a request that is not written is its limit."""
+    resources = container.get("resources") or {}
+    written = amounts(resources.get(which))
+    return {**amounts(resources.get("limits")), **written} if which == "requests" else written
+
+
+def pod_amounts(spec: Mapping[str, Any], which: Literal["requests", "limits"] = "requests") -> Amounts:
+    """What a pod asks: its containers and sidecars together, or its largest init container where that is more."""
+    running: Amounts = {}
+    for container in spec.get("containers") or ():
+        _add(running, container_amounts(container, which))
+    sidecars: Amounts = {}
+    starting: Amounts = {}
+    for container in spec.get("initContainers") or ():
+        asked = container_amounts(container, which)
+        if container.get("restartPolicy") == "Always":
+            _add(sidecars, asked)
+            asked = {}
+        _raise(starting, plus(sidecars, asked))
+    _add(running, sidecars)
+    _raise(running, starting)
+    _add(running, amounts(spec.get("overhead")))
+    return running
+
+
+def plus(left: Mapping[str, Fraction], right: Mapping[str, Fraction], times: int = 1) -> Amounts:
+    """`left` and `right` so many times."""
+    total = dict(left)
+    _add(total, right, times)
+    return total
+
+
+def show(name: str, amount: Fraction) -> str:
+    """An amount as people write it: bytes in Gi, cores with at most three places."""
+    if name.endswith(("memory", "storage", "ephemeral-storage")):
+        return f"{_short(amount / 1024**3)}Gi" if abs(amount) >= 1024**3 else f"{_short(amount / 1024**2)}Mi"
+    return _short(amount)
+
+
+def _short(amount: Fraction) -> str:
+    return str(amount.numerator) if amount.denominator == 1 else f"{float(amount):.3f}".rstrip("0").rstrip(".")
+
+
+def _add(into: Amounts, more: Mapping[str, Fraction], times: int = 1) -> None:
+    for name, amount in more.items():
+        into[name] = into.get(name, Fraction(0)) + amount * times
+
+
+def _raise(into: Amounts, least: Mapping[str, Fraction]) -> None:
+    for name, amount in least.items():
+        into[name] = max(into.get(name, Fraction(0)), amount)

@@ -1,0 +1,34 @@
+"""What a live cluster must have for a Plan, looked at before anything is created: all of it at once, each fault with its fix.
+
+Nothing is written here, and no Secret's value is read into a message.
+"""
+
+from __future__ import annotations
+
+from .kuberay import kuberay_check
+from .look import Answers, look
+from .permissions import Need, Wanted, by_resource, granted, permission_checks, rayjob_needs, role_rules
+from .room import Room, room_of
+from .side_by_side import side_by_side
+from .topic import Topic, blocking, looked_at, refusal, words
+
+__all__ = [
+    "Answers",
+    "Need",
+    "Room",
+    "Topic",
+    "Wanted",
+    "blocking",
+    "by_resource",
+    "granted",
+    "kuberay_check",
+    "look",
+    "looked_at",
+    "permission_checks",
+    "rayjob_needs",
+    "refusal",
+    "role_rules",
+    "room_of",
+    "side_by_side",
+    "words",
+]

@@ -1,0 +1,159 @@
+"""What the end of a run is judged by: objects, pods and claims on the cluster, what was launched, lines of its log.
+
+Reading is apart from judging (`checklist`); what may not be looked at is None there, never taken for absent.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..child_kinds import DRA_GROUP, child_kinds, newest
+from ..config import load
+from ..config.entrypoint import config_commands
+from ..errors import ClusterError, NrlError
+from ..labels import FROM_KIND, FROM_NAME, RAY_CLUSTER, RUN, labels_of
+from ..script import embedded
+from .launched import script_of
+from .record import RunRecord
+
+RAY_API = "ray.io/v1"
+Objects = tuple[Mapping[str, Any], ...]
+
+_OFFLINE = re.compile(r"^export WANDB_MODE=['\"]?(offline|disabled|dryrun)\b", re.MULTILINE)
+#: What NeMo-RL and vLLM print once a generation is finished: vLLM's bar at its end (vllm/entrypoints/llm.py), the rollout's
+#: (nemo_rl/experience/rollouts.py), and the step's results and timing (nemo_rl/algorithms/grpo.py).
+_GENERATED = re.compile(
+    rb"Processed prompts:\s*100%|Collecting rollouts:\s*100%|Mean Generation Length:\s*\d|\bgeneration: +\d[\d.]*s"
+)
+#: The longest part of a line that is looked at.
+_LINE = 64 * 1024
+
+
+@dataclass(frozen=True)
+class Launched:
+    """What the run's own files say: None where they do not, or cannot be read. `offline` is wandb's mode without a page."""
+
+    wandb: bool | None = None
+    backend: str | None = None
+    offline: str = ""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Objects of a run; None where they may not be listed, and `unseen` says why.
+
+    `rayclusters` bear the RayJob's name in their labels, `children` its run's id; `pods` and `claims` are what is left of
+    its clusters.
+    """
+
+    rayclusters: Objects | None
+    pods: Objects | None
+    claims: Objects | None
+    children: Objects
+    unseen: Mapping[str, str]
+
+
+class LogLines:
+    """Looks for evidence in a log's bytes as they pass; `generated` is the first line of a finished generation."""
+
+    def __init__(self) -> None:
+        self.generated = ""
+        self._part = b""
+
+    def feed(self, data: bytes) -> None:
+        if self.generated:
+            return
+        # A progress bar moves by carriage returns: each of its states is a line.
+        *whole, self._part = re.split(rb"[\r\n]", self._part + data)
+        self._part = self._part[-_LINE:]
+        for line in whole:
+            self._look(line)
+
+    def end(self) -> None:
+        self._look(self._part)
+
+    def _look(self, line: bytes) -> None:
+        found = _GENERATED.search(line) if not self.generated else None
+        if found:
+            text = line[max(0, found.start() - 40) : found.end() + 60].decode("utf-8", "replace")
+            self.generated = " ".join(text.split())
+
+
+def launched(cluster: Any, run: RunRecord, env: Mapping[str, str]) -> Launched:
+    """What the run's composed recipe says, with the words of its entrypoint that override it, as the training program reads both."""
+    try:
+        script = script_of(cluster, run)
+        if script is None:
+            return Launched()
+        recipe, entrypoint = embedded(script, "recipe.yaml"), embedded(script, "entrypoint.sh")
+    except (NrlError, ValueError):
+        return Launched()
+    words = [w.value for command in config_commands(entrypoint) for w in command.overrides if w.value is not None]
+    offline = _OFFLINE.search(script)
+    return Launched(
+        _truth(_value(recipe, words, env, "logger.wandb_enabled")),
+        _text(_value(recipe, words, env, "policy.generation.backend")),
+        offline[1] if offline else "",
+    )
+
+
+def _value(recipe: str, words: Iterable[str], env: Mapping[str, str], path: str) -> Any:
+    """A value of the composed recipe; None when it is not there or depends on what only a pod knows."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "recipe.yaml")
+        file.write_text(recipe, encoding="utf-8")
+        try:
+            return load(str(file), None, list(words), env=env).recipe_value(path)
+        except NrlError:
+            return None
+
+
+def _truth(value: Any) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def seen(cluster: Any, run: RunRecord) -> Seen:
+    """Look at the cluster. Raises `ClusterError` when it is out of reach; what is forbidden is only noted."""
+    unseen: dict[str, str] = {}
+
+    def items(api_version: str, kind: str, selector: str = "") -> Objects | None:
+        try:
+            return tuple(cluster.list(api_version, kind, run.namespace, label_selector=selector))
+        except ClusterError as error:
+            if error.reason == "NotServed":
+                return ()
+            if error.status != 403:
+                raise
+            unseen[kind] = error.message
+            return None
+
+    made = f"{FROM_KIND}=RayJob,{FROM_NAME}={run.name}"
+    rayclusters = items(RAY_API, "RayCluster", made)
+    names = {c["metadata"]["name"] for c in rayclusters or ()} | ({run.ray_cluster} if run.ray_cluster else set())
+    every_pod = items("v1", "Pod", RAY_CLUSTER)
+    pods = None if every_pod is None else tuple(p for p in every_pod if labels_of(p)[RAY_CLUSTER] in names)
+    served = cluster.served()
+    dra = newest(served, DRA_GROUP)
+    every_claim = items(dra, "ResourceClaim") if dra else ()
+    claims = None if every_claim is None else tuple(c for c in every_claim if _of_pods(c, names))
+    children = [
+        child for kind, api in child_kinds(served).items() for child in items(api, kind, f"{RUN}={run.id}") or ()
+    ]
+    return Seen(rayclusters, pods, claims, tuple(children), unseen)
+
+
+def _of_pods(claim: Mapping[str, Any], ray_clusters: Iterable[str]) -> bool:
+    """Whether a claim was made for a pod of these clusters: KubeRay's pods begin with the cluster's name, cut at 50."""
+    owners = [
+        str(ref.get("name")) for ref in claim["metadata"].get("ownerReferences") or () if ref.get("kind") == "Pod"
+    ]
+    return any(owner.startswith(f"{name[:50]}-") for owner in owners for name in ray_clusters)

@@ -1,0 +1,234 @@
+"""`job list`, `job logs` and `job stop` over RayJobs and the Ray jobs of long-lived clusters, whoever submitted them."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+from ray_cluster_case import ClusterJobs, RayClusters, job
+from run_files import files
+
+from kubectl_nrl.commands import job_cluster
+from kubectl_nrl.errors import ClusterError
+from kubectl_nrl.runs import ClusterRecord, jobs_of
+from kubectl_nrl.testing import USER, Project
+
+
+@pytest.fixture
+def rays(monkeypatch: pytest.MonkeyPatch) -> RayClusters:
+    found = RayClusters()
+    monkeypatch.setattr("kubectl_nrl.cluster.Cluster.connect", lambda **words: found.cluster)
+    monkeypatch.setattr("kubectl_nrl.ray_jobs.connect", found.connect)
+    monkeypatch.setattr(job_cluster, "LOOK", 0.01)
+    return found
+
+
+def put_rayjob(rays: RayClusters, name: str, owner: str = USER, cluster: str = "t", **status: Any) -> None:
+    labels = {"kubectl-nrl/managed": "true", "kubectl-nrl/owner": owner, "kubectl-nrl/run": f"id-{name}"}
+    metadata = {"name": name, "labels": {**labels, "kubectl-nrl/cluster": cluster}}
+    rays.cluster.put({"kind": "RayJob", "metadata": metadata, "status": status})
+
+
+def test_all_jobs_of_a_namespace_are_listed_with_their_owner(rays: RayClusters) -> None:
+    put_rayjob(rays, "a", jobDeploymentStatus="Running", jobStatus="RUNNING", rayClusterName="a-x")
+    rays.put("a-x", job("id-a"), **{"ray.io/originated-from-crd": "RayJob", "ray.io/originated-from-cr-name": "a"})
+    rays.put("long", job("sub-1", user="anna"), job(None, job_id="02000000"), job("sub-2", "FAILED", USER))
+    rays.put("asleep", status={"state": "suspended"})
+    listed = Project().run("job list -n default -o json").ok().result("job_list")
+    assert {(j["id"], j["rayjob"], j["rayCluster"], j["owner"], j["state"]) for j in listed} == {
+        ("id-a", "a", "a-x", USER, "Running"),
+        ("sub-1", "", "long", "anna", "RUNNING"),
+        ("02000000", "", "long", "", "RUNNING"),
+        ("sub-2", "", "long", USER, "FAILED"),
+    }
+    text = Project().run("job list -n default").ok()
+    assert f"{USER} (you)" in text.out
+    assert "started by hand" in text.out
+    assert text.err == ""
+
+
+def test_a_cluster_that_cannot_be_asked_is_named_and_hides_nothing_else(rays: RayClusters) -> None:
+    rays.put("quiet").refuses = ClusterError(
+        'pods "h" is forbidden: cannot create resource "pods/portforward"', status=403
+    )
+    rays.put("long", job("sub-1"))
+    done = Project().run("job list -n default").ok()
+    assert "sub-1" in done.out
+    assert 'note: jobs of raycluster/quiet are not listed: pods "h" is forbidden' in done.err
+
+
+def test_a_cluster_that_never_answers_is_not_waited_for() -> None:
+    never = threading.Event()
+
+    class Hanging(ClusterJobs):
+        def list(self) -> list[dict[str, Any]]:
+            never.wait(60)
+            return []
+
+    record = ClusterRecord({"metadata": {"name": "h", "namespace": "d", "uid": "u"}})
+    asked = jobs_of([record], lambda found: Hanging(), patience=0.05)
+    never.set()
+    assert (list(asked.jobs), dict(asked.silent)) == ([], {"h": "it did not answer within 0 s"})
+
+
+def test_who_may_see_rayjobs_alone_sees_them_and_is_told_what_is_missing(rays: RayClusters) -> None:
+    put_rayjob(rays, "a", jobDeploymentStatus="Running", jobStatus="RUNNING")
+    forbidden = ClusterError('rayclusters.ray.io is forbidden: User "u" cannot list', status=403)
+    rays.cluster.faults.update({("list", "RayCluster"): forbidden, ("get", "RayCluster"): forbidden})
+    done = Project().run("job list -n default").ok()
+    assert "id-a" in done.out
+    assert "jobs of long-lived clusters are not listed: rayclusters.ray.io is forbidden" in done.err
+    assert 'no run "nope"' in Project().run("job stop nope -n default").err
+
+
+def test_a_recipe_narrows_the_list_to_its_clusters(rays: RayClusters) -> None:
+    put_rayjob(rays, "of-it", cluster="t")
+    put_rayjob(rays, "other", cluster="u")
+    rays.put("t", job("on-t"))
+    rays.put("u", job("on-u"))
+    listed = Project(files()).run("job list recipe.yaml --infra infra.yaml -n default -o json").ok().result("job_list")
+    assert {j["id"] for j in listed} == {"id-of-it", "on-t"}
+
+
+@pytest.mark.parametrize("word", ["sub-1", "raycluster/long", "long", "recipe.yaml --infra infra.yaml"])
+def test_a_submitted_job_is_found_by_its_id_its_cluster_or_its_recipe(rays: RayClusters, word: str) -> None:
+    rays.put("long", job("older", start=1), job("sub-1", start=2), job(None, job_id="03000000", start=3))
+    project = Project(files(name="long"))
+    assert project.run(f"job logs {word} -n default").ok().out == "one\ntwo\n"
+    assert project.run(f"logs {word} -n default --tail 1").ok().out == "two\n"
+
+
+def test_a_recipes_newest_run_is_meant_whichever_way_it_was_started(rays: RayClusters) -> None:
+    put_rayjob(
+        rays, "j", cluster="t", jobDeploymentStatus="Complete", jobStatus="SUCCEEDED", rayClusterName="t-x", jobId="s"
+    )
+    rays.put("t-x").log = b"of the rayjob\n"
+    rays.put("t", job("old", start=1)).log = b"of the cluster\n"
+    project = Project(files())
+    line = "job logs recipe.yaml --infra infra.yaml -n default"
+    assert project.run(line).ok().out == "of the rayjob\n"
+    rays.heads["t"].jobs["old"]["start_time"] = 4102444800000
+    assert project.run(line).ok().out == "of the cluster\n"
+
+
+@pytest.mark.parametrize(("status", "code"), [("SUCCEEDED", 0), ("FAILED", 1), ("STOPPED", 5)])
+def test_following_ends_with_the_job_and_as_the_job(rays: RayClusters, status: str, code: int) -> None:
+    head = rays.put("long", job("sub-1"))
+    asked = 0
+    real = head.get
+
+    def get(submission_id: str) -> dict[str, Any] | None:
+        nonlocal asked
+        asked += 1
+        if asked == 3:
+            head.log += b"three\n"
+            head.jobs["sub-1"]["status"] = status
+        return real(submission_id)
+
+    head.get = get  # type: ignore[method-assign]
+    done = Project().run("job logs sub-1 -f -n default")
+    assert (done.exit, done.out) == (code, "one\ntwo\nthree\n")
+    assert f"job sub-1: {status}" in done.err
+
+
+def test_a_head_that_forgot_the_job_is_no_result(rays: RayClusters) -> None:
+    head = rays.put("long", job("sub-1"))
+    told = iter([dict(head.jobs["sub-1"])])
+    head.get = lambda submission_id: next(told, None)  # type: ignore[method-assign]
+    done = Project().run("job logs sub-1 -f -n default")
+    assert done.exit == 6
+    assert "its head was started again, and its job history is lost" in done.err
+
+
+def test_an_id_on_two_clusters_is_asked_back(rays: RayClusters) -> None:
+    rays.put("a", job("same"))
+    rays.put("b", job("same"))
+    done = Project().run("job logs same -n default")
+    assert done.exit == 2
+    assert "raycluster/a, raycluster/b" in done.err
+
+
+def test_an_unknown_id_names_the_clusters_that_could_not_be_asked(rays: RayClusters) -> None:
+    rays.put("quiet").refuses = ClusterError("no route")
+    done = Project().run("job stop nope -n default")
+    assert done.exit == 2
+    assert "raycluster/quiet cannot be asked: no route" in done.err
+
+
+def test_stop_returns_when_the_job_is_over_and_leaves_the_cluster(rays: RayClusters) -> None:
+    head = rays.put("long", job("sub-1", user=USER))
+    result = Project().run("job stop sub-1 -n default -o json").ok().result("cluster_job")
+    assert (result["state"], result["stopped"], head.stopped) == ("STOPPED", True, ["sub-1"])
+    assert ("RayCluster", "default", "long") in rays.cluster.objects
+    again = Project().run("job stop sub-1 -n default").ok()
+    assert "STOPPED, was over already" in again.out
+    assert head.stopped == ["sub-1"]
+
+
+def test_a_job_that_does_not_end_is_an_error(rays: RayClusters, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_cluster, "ENDED", 0.05)
+    rays.put("long", job("sub-1", user=USER)).obeys = False
+    done = Project().run("job stop sub-1 -n default")
+    assert done.exit == 3
+    assert "was not stopped: it is still RUNNING after" in done.err
+
+
+@pytest.mark.parametrize(
+    ("owner", "flags", "code"),
+    [
+        ("anna", "", 2),
+        ("anna", "--yes", 2),
+        ("anna", "--force", 2),
+        ("anna", "--force --yes", 0),
+        ("", "", 2),
+        ("", "--yes", 0),
+    ],
+)
+def test_somebody_elses_job_needs_force_and_a_yes(rays: RayClusters, owner: str, flags: str, code: int) -> None:
+    head = rays.put("long", job("sub-1", user=owner))
+    assert Project().run(f"job stop sub-1 -n default {flags}").exit == code
+    assert bool(head.stopped) == (code == 0)
+
+
+@pytest.mark.parametrize("verb", ["logs", "stop"])
+def test_a_driver_started_by_hand_has_neither_log_nor_stop_and_says_where_it_is(rays: RayClusters, verb: str) -> None:
+    rays.put("long", job(None, job_id="02000000", driver_info={"pid": "77", "node_ip_address": "10.0.0.9"}))
+    done = Project().run(f"job {verb} 02000000 -n default")
+    assert done.exit == 2
+    assert "(process 77 on 10.0.0.9): Ray neither keeps its output nor can stop it" in done.err
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "job list x",
+        "job logs a b",
+        "job logs a=1",
+        "job logs r.yaml s.yaml --infra i.yaml",
+        "job logs pod/x",
+        "job list -f",
+    ],
+)
+def test_words_that_name_nothing_are_refused(rays: RayClusters, line: str) -> None:
+    done = Project().run(line)
+    assert done.exit == 2
+    assert done.err.startswith("error: ")
+
+
+def test_a_stop_that_ray_does_not_answer_deletes_the_rayjob_only_when_forced(rays: RayClusters) -> None:
+    put_rayjob(rays, "j", jobDeploymentStatus="Running", jobStatus="RUNNING", rayClusterName="j-x", jobId="id-j")
+    rays.put("j-x").stop = _refuse  # type: ignore[method-assign]
+    rays.heads["j-x"].errors = [ClusterError("no answer")] * 1000
+    done = Project().run("job stop id-j -n default")
+    assert done.exit == 3
+    assert "hint: kubectl nrl job stop id-j --force -n default" in done.err
+    assert ("RayJob", "default", "j") in rays.cluster.objects
+    forced = Project().run("job stop id-j -n default --force").ok()
+    assert "was not stopped: no answer; deleting it" in forced.err
+    assert "rayjob/j was deleted with its driver" in forced.out
+    assert ("RayJob", "default", "j") not in rays.cluster.objects
+
+
+def _refuse(submission_id: str) -> bool:
+    raise ClusterError("no answer")
