@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import ClusterError, ExitCode, NrlError
-from .cluster_guard import LIVE
 from .cluster_up import may_be_made
 from .connecting import RAY_API, agree, observer, paste, ray_connector
 from .driver import driver_connector
@@ -20,19 +20,20 @@ from .handover import Reached
 from .long_lived import LongLived, Wishes, say_daemons
 from .run_attend_job import AttendJob, Submitted, commands_of
 from .run_launch import say_left_alone, say_namespace
+from .running_there import running_on, stop_all
 from .session import Session
 from .uploading import code_source, prepare, request, uploads
 from .waiting import start_limit
 
 if TYPE_CHECKING:
-    from ..api import Prepared, Staged, Submission, Submitter
+    from ..api import Prepared, RunInfo, Staged, Submission, Submitter
     from ..config import Config
     from ..plan import Plan
     from ..ray_jobs import RayJobs
     from ..runs import ClusterRun
 
-#: Seconds that a job which is replaced gets to end; Ray itself kills it after some.
-STOPPED = 60.0
+#: How every run reaches a head, for Ray's own API.
+PORTS = "portforward"
 #: Flags that mean something for a RayJob only.
 MEANINGLESS = ("rayjob_name", "ttl", "hold", "shutdown")
 
@@ -68,6 +69,7 @@ class _Launch:
         self._event = observer(session, {"run": plan.run.id, "namespace": plan.namespace})
 
     def go(self, config: Config) -> ExitCode | int:
+        self._refuse_unreachable()
         try:
             raycluster = self._cluster_up(config)
         except KeyboardInterrupt:
@@ -78,17 +80,37 @@ class _Launch:
         try:
             with connect(name) as jobs:
                 self._make_room(jobs, raycluster)
-                record = self._submit(jobs, raycluster)
+                record, run = self._submit(jobs, raycluster)
         except KeyboardInterrupt:
             say_left_alone(self._session, self._plan.namespace, self._plan.run.id, "interrupted; it may be submitted")
             raise
         self._event({"event": "submitted", "raycluster": name})
-        self._session.output.progress(f"submitted {record.id} to raycluster/{name}")
+        kept = f", kept in {record.place} on its head" if record.place else ""
+        self._session.output.progress(f"submitted {record.id} to raycluster/{name}{kept}")
         if not self._plan.wait:
             return self._leave(record)
-        driver = driver_connector(self._submitter, self._plan.run, self._cluster, self._plan.namespace, connect)
+        driver = driver_connector(self._submitter, run, self._cluster, self._plan.namespace, connect)
         attend = AttendJob(self._session, self._cluster, Submitted(record, driver), self._event)
         return attend.to_the_end(max(0.0, self._deadline - time.monotonic()))
+
+    def _refuse_unreachable(self) -> None:
+        """Raise when the submitter may not reach a head, before anything is made or started."""
+        namespace, what = self._plan.namespace, f"pods/{self._submitter.reached_by}"
+        if self._submitter.reached_by == PORTS:
+            return  # needed by every run, and asked for with all that is needed
+        # Which of the two verbs is asked for depends on the API server's version.
+        may = [
+            self._cluster.can_i(verb, "", "pods", namespace, subresource=self._submitter.reached_by)
+            for verb in ("create", "get")
+        ]
+        if not any(answer is not False for answer in may):
+            raise ClusterError(
+                f'submitter {self._submitter.name} needs "create" on {what} in namespace "{namespace}", which user '
+                f'"{self._cluster.user}" may not; nothing was started',
+                "--submitter portForward does without",
+                status=403,
+                reason="Forbidden",
+            )
 
     def _cluster_up(self, config: Config) -> Mapping[str, Any]:
         """The training role's RayCluster, up, with everything else that the Plan holds."""
@@ -127,45 +149,44 @@ class _Launch:
     def _make_room(self, jobs: RayJobs, raycluster: Mapping[str, Any]) -> None:
         """Say what runs there already; with --replace stop it, and wait until it has ended."""
         name = raycluster["metadata"]["name"]
-        live = [job for job in jobs.list() if job.get("status") in LIVE and job.get("submission_id")]
-        ids = [str(job["submission_id"]) for job in live]
+        running = running_on(self._session, self._cluster, raycluster, jobs)
+        ids = ", ".join(job.id for job in running)
         if not ids:
             return
         if not self._args.replace:
-            self._session.output.warn(f"running on raycluster/{name} already: {', '.join(ids)} (--replace stops them)")
+            self._session.output.warn(f"running on raycluster/{name} already: {ids} (--replace stops them)")
             return
-        whose = {str((job.get("metadata") or {}).get("user") or "") for job in live} - {self._plan.run.user.name}
+        whose = {job.user for job in running} - {self._plan.run.user.name}
         if whose:
             words = ", ".join(sorted(f'"{user}"' if user else "nobody" for user in whose))
             agree(
-                self._session, f"jobs on raycluster/{name} belong to {words} ({', '.join(ids)}); stop them?",
+                self._session, f"jobs on raycluster/{name} belong to {words} ({ids}); stop them?",
                 yes=self._args.yes, flag="--replace --yes",
             )  # fmt: skip
-        self._session.output.progress(f"stopping {', '.join(ids)} on raycluster/{name}")
-        for submission_id in ids:
-            jobs.stop(submission_id)
-        _until_ended(jobs, ids)
+        self._session.output.progress(f"stopping {ids} on raycluster/{name}")
+        stop_all(self._session, self._cluster, jobs, running)
 
-    def _submit(self, jobs: RayJobs, raycluster: Mapping[str, Any]) -> ClusterRun:
+    def _submit(self, jobs: RayJobs, raycluster: Mapping[str, Any]) -> tuple[ClusterRun, RunInfo]:
         from ..runs import new_record, write_record
 
         plan, run = self._plan, self._plan.run
         if self._args.run_id is not None:
             _refuse_used(jobs, run.id, raycluster)
-        staged = self._stage(jobs)
+        submission = _submission(plan, self._stage(jobs))
+        run = replace(run, place=self._submitter.place(run, submission))
         training = next((role.cluster for role in plan.roles if role.name == "training"), None)
         record = new_record(
             run.id, raycluster, run.user, cluster_label=training or raycluster["metadata"]["name"],
             submitter=self._submitter.name, submission_id=run.id, recipe=plan.recipe_path.rsplit("/", 1)[-1],
-            started=self._session.clock(),
+            started=self._session.clock(), pod=jobs.pod, place=run.place,
         )  # fmt: skip
         written = write_record(self._cluster, record)
         try:
-            self._submitter.submit(run, Reached(plan.namespace, jobs, self._cluster), _submission(plan, staged))
+            run = self._submitter.submit(run, Reached(plan.namespace, jobs, self._cluster), submission)
         except ClusterError as error:
             self._not_submitted(error, written)
             raise
-        return written
+        return written, run
 
     def _stage(self, jobs: RayJobs) -> Staged:
         from ..api import Staged
@@ -226,17 +247,3 @@ def _refuse_used(jobs: RayJobs, run_id: str, raycluster: Mapping[str, Any]) -> N
             status=409,
             reason="AlreadyExists",
         )
-
-
-def _until_ended(jobs: RayJobs, ids: Sequence[str]) -> None:
-    deadline = time.monotonic() + STOPPED
-    left = list(ids)
-    while left:
-        left = [one for one in left if (jobs.get(one) or {}).get("status") in LIVE]
-        if left and time.monotonic() >= deadline:
-            raise NrlError(
-                f"still running {STOPPED:.0f} s after they were stopped: {', '.join(left)}",
-                exit_code=ExitCode.GAVE_UP,
-            )
-        if left:
-            time.sleep(0.25)

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from .answer import Answer, parse
-from .head_driver import HeadDriver, Run
+from .head_driver import GRACE, HeadDriver, Run
 
-__all__ = ["Answer", "HeadDriver", "Run", "parse"]
+__all__ = ["GRACE", "Answer", "HeadDriver", "Run", "parse"]

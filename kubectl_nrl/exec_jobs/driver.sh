@@ -17,7 +17,7 @@ dir=$2
 mark="KUBECTL_NRL_EXEC=$dir/"
 
 nap() {
-  sleep 0.2 2>/dev/null || sleep 1
+  sleep "${1:-0.2}" 2>/dev/null || sleep 1
 }
 
 # proc PID: sets group, session and start (ticks since boot, proc_pid_stat(5)); fails for one that has ended, waited for or not.
@@ -89,7 +89,7 @@ members() {
       fi
     done
   fi
-  for entry in $(grep -lsF "$mark" /proc/[0-9]*/environ); do
+  for entry in $(grep -lszF "$mark" /proc/[0-9]*/environ); do
     entry=${entry#/proc/}
     entry=${entry%/environ}
     case " $left " in *" $entry "*) continue ;; esac
@@ -162,11 +162,11 @@ start() {
     life_now
     ln -s "$life" "$dir/life" 2>/dev/null
     detach sh "$dir/driver.sh" keep "$dir"
-    turns=100
+    turns=400
     while [ ! -L "$dir/keeper" ]; do
       [ "$turns" -gt 0 ] || exit 44
       turns=$((turns - 1))
-      nap
+      nap 0.05
     done
   fi
   look 0 0 0
@@ -176,13 +176,13 @@ start() {
 keep() {
   proc $$
   ln -s "$$-$start" "$dir/keeper" 2>/dev/null || exit 0
-  if command -v setsid >/dev/null 2>&1; then
-    setsid sh "$dir/driver.sh" drive "$dir" </dev/null >>"$dir/log" 2>&1
-  else
-    python3 -c 'import os, sys
+  (
+    export KUBECTL_NRL_EXEC="$dir/"
+    if command -v setsid >/dev/null 2>&1; then exec setsid sh "$dir/driver.sh" drive "$dir"; fi
+    exec python3 -c 'import os, sys
 os.setsid()
-os.execvp(sys.argv[1], sys.argv[1:])' sh "$dir/driver.sh" drive "$dir" </dev/null >>"$dir/log" 2>&1
-  fi
+os.execvp(sys.argv[1], sys.argv[1:])' sh "$dir/driver.sh" drive "$dir"
+  ) </dev/null >>"$dir/log" 2>&1
   code=$?
   # One that was asked to end has ended when all that it started has.
   if [ -L "$dir/stop" ]; then
@@ -202,7 +202,7 @@ drive() {
   if [ "$files" != unlimited ] && [ "$files" -lt 65536 ]; then
     ulimit -Sn 65536 2>/dev/null || ulimit -Sn "$(ulimit -Hn)"
   fi
-  export KUBECTL_NRL_EXEC="$dir/" RAY_ADDRESS="${RAY_ADDRESS:-auto}" PYTHONUNBUFFERED="${PYTHONUNBUFFERED:-1}"
+  export RAY_ADDRESS="${RAY_ADDRESS:-auto}" PYTHONUNBUFFERED="${PYTHONUNBUFFERED:-1}"
   exec sh "$dir/script"
 }
 

@@ -21,8 +21,8 @@ Run = Callable[[Sequence[str], bytes, float], tuple[int, bytes, bytes]]
 PATIENCE, PAUSE = 180.0, 2.0
 #: Seconds that a command may take besides what it waits for by itself.
 ANSWER = 60.0
-#: Blocks of the log (64 KiB each) that are asked for at first, and at most.
-FIRST, MOST = 16, 128
+#: Most blocks of the log (64 KiB each) that one answer holds.
+BLOCKS = 64
 #: Seconds that a driver gets to end before it is killed, and to be gone then.
 GRACE, GONE = 10.0, 10.0
 #: Seconds that one command waits for processes to end, and of one of the head's turns.
@@ -54,11 +54,10 @@ _NO_ROOM, _CUT, _TAKEN, _NO_SESSION, _NO_KEEPER = 40, 41, 42, 43, 44
 
 
 class HeadDriver:
-    """A run's driver in `directory` of a head (an absolute path); all methods raise `ClusterError`. For one thread."""
+    """A run's driver in `directory` of a head (an absolute path): all methods raise `ClusterError`."""
 
     def __init__(self, run: Run, directory: str) -> None:
         self._run, self._directory = run, directory
-        self._blocks = FIRST
 
     def start(self, script: str, mark: str) -> Answer:
         """Start it with that launch script, exactly once for a `mark`; what the head then says of it.
@@ -84,10 +83,14 @@ class HeadDriver:
             return parse(out, f"start the driver in {self._directory}")
         said = _last_line(err)
         if code == _CUT:
-            raise ClusterError(f"cannot stage the driver in {self._directory}: the input broke off", reason="ConnectionLost")
+            raise ClusterError(
+                f"cannot stage the driver in {self._directory}: the input broke off", reason="ConnectionLost"
+            )
         if code == _TAKEN:
             raise ClusterError(
-                f"{self._directory} on the head holds a driver already", "choose another --run-id", reason="AlreadyExists"
+                f"{self._directory} on the head holds a driver already",
+                "choose another --run-id",
+                reason="AlreadyExists",
             )
         why = {
             _NO_ROOM: f"cannot write to {self._directory} on the head",
@@ -106,15 +109,7 @@ class HeadDriver:
 
         Reason `LogReplaced` when the log is shorter than that: it is another one.
         """
-        began = time.monotonic()
-        try:
-            answer = self._ask("look", offset, self._blocks, round(wait / TURN))
-        except ClusterError as error:
-            if error.reason in ("Timeout", "ConnectionLost"):
-                self._blocks = max(1, self._blocks // 2)
-            raise
-        if answer.log and time.monotonic() - began < wait + 2.0:
-            self._blocks = min(MOST, self._blocks * 2)
+        answer = self._ask("look", offset, BLOCKS, round(wait / TURN))
         if answer.word != "absent" and answer.size < offset:
             raise ClusterError(
                 f"the log in {self._directory} has {answer.size} bytes now, {offset} were read", reason="LogReplaced"

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import NrlError
+from ..exit_words import status_words
 from . import ports, processes, record, sessions
 from .daemons import RunningDaemon
-from ..exit_words import status_words
 from .driver import Driver
 from .driver import environment as driver_environment
 from .ray_process import RayProcess
