@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import ClusterError, ExitCode, UsageError
 from ..rayjob_state import span
 from .connecting import agree, paste, ray_connector
+from .job_record import note_end
 from .session import Session
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ def logs(session: Session, cluster: Any, job: ClusterJob, *, follow: bool, lines
     if unknown:
         output.error(f"the outcome is unknown: {unknown}")
     elif follow:
+        note_end(cluster, ended, session.clock())
         output.plain(f"job {ended.id}: {ended.state}" + (f"\n  {ended.message}" if code and ended.message else ""))
     if output.format != "text":
         output.result(ClusterJobResult(ended, session.clock(), int(code)))
@@ -121,6 +123,7 @@ def stop(args: argparse.Namespace, session: Session, cluster: Any, job: ClusterJ
         down = paste(session, job.cluster.namespace, "cluster", "list")
         message = f"job {job.id} on raycluster/{job.cluster.name} was not stopped: {error.message}"
         raise ClusterError(message, error.hint or down, status=error.status, reason=error.reason) from error
+    note_end(cluster, ended, session.clock())
     session.output.result(ClusterJobResult(ended, session.clock(), 0, stopped=ended.state == "STOPPED"))
     return ExitCode.OK
 

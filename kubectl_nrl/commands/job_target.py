@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError, UsageError
 from .connecting import RAY_API, namespace_of, open_cluster
+from .job_record import by_record
 from .session import Session
 from .targets import OfRecipe, Words, cluster_of, of_recipe
 
@@ -78,7 +79,7 @@ def _named(cluster: Any, namespace: str, word: str, recipe: OfRecipe | None) -> 
         return _newest_on(cluster, found)
     if found is not None:
         return found
-    return on_clusters(cluster, namespace, word, recipe)
+    return by_record(cluster, namespace, word) or on_clusters(cluster, namespace, word, recipe)
 
 
 def on_clusters(cluster: Any, namespace: str, word: str, recipe: OfRecipe | None) -> ClusterJob | None:

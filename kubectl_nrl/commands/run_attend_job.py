@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError, ExitCode
 from .connecting import paste
 from .run_cluster_result import ClusterRunResult
+from .run_failure import of_cluster_job
 from .run_follow import driver_log
 from .run_launch import commands_for, say_left_alone
 from .run_result import LogFacts
@@ -84,7 +85,10 @@ class AttendJob:
             raise self._log.failure
         if not log.complete:
             output.warn(f"the end of the driver's log may be missing here ({log.bytes} bytes were read): {log.why}")
-        result = self._result(state, reason, end.message, ended, log)
+        failure = of_cluster_job(self._session, self._path, [reason, end.message]) if state == "FAILED" else None
+        if failure:
+            output.plain(failure.text())
+        result = replace(self._result(state, reason, end.message, ended, log), failure=failure or None)
         if output.format != "text":
             output.result(result)
         return result.exit_code

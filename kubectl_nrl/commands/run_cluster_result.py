@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..rayjob_state import span
 from .run_result import LogFacts
 
+if TYPE_CHECKING:
+    from ..triage import Failure
+
 
 @dataclass(frozen=True)
 class ClusterRunResult:
-    """`state` is Ray's word for the end, or for where it is; `gpus` is what its RayCluster goes on holding (None: unknown)."""
+    """`state` is Ray's word for the end, or for where it is. `failure` is data only: as text it comes after the log's last line."""
 
     id: str
     namespace: str
@@ -29,6 +32,7 @@ class ClusterRunResult:
     commands: Mapping[str, str]
     log: LogFacts | None = None
     wandb: str = ""
+    failure: Failure | None = None
 
     schema = "run_cluster"
 
@@ -66,5 +70,6 @@ class ClusterRunResult:
             "durationSeconds": self.seconds,
             "log": self.log.data() if self.log else None,
             "wandb": self.wandb,
+            "failure": self.failure.data() if self.failure else None,
             "commands": dict(self.commands),
         }

@@ -28,6 +28,11 @@ def of_rayjob(
     return failure_of(session, text, pods, [outcome.reason, message])
 
 
+def of_cluster_job(session: Session, log: str, end: Sequence[str]) -> Failure:
+    """Of a failed run on a long-lived cluster; `log` is the copy's path, empty when there is none, `end` what Ray says."""
+    return failure_of(session, _end_of(log), (), end)
+
+
 def of_local(session: Session, run: LocalRecord) -> Failure:
     """Of a failed run on this machine."""
     code = [f"exit status {run.exit_status}"] if run.exit_status else []

@@ -20,7 +20,7 @@ from .table import table
 
 if TYPE_CHECKING:
     from ..local import LocalRecord
-    from ..runs import RunRecord
+    from ..runs import RunRecord, SeenRun
 
 EXAMPLES = """
 kubectl nrl runs
@@ -45,11 +45,15 @@ class RunList:
     where: bool
     whose: bool
     here: Sequence[LocalRecord] = ()
+    standing: Sequence[SeenRun] = ()
 
     schema = "runs"
 
     def text(self) -> str:
-        rows = [*(self._row_here(run) for run in self.here), *(self._row(run) for run in self.runs)]
+        there = [(run.created, self._row(run)) for run in self.runs]
+        there += [(seen.run.started, self._row_standing(seen)) for seen in self.standing]
+        there.sort(key=lambda pair: pair[0].timestamp() if pair[0] else 0.0, reverse=True)
+        rows = [*(self._row_here(run) for run in self.here), *(row for _, row in there)]
         return table(rows) if rows else "no runs"
 
     def _row(self, run: RunRecord) -> dict[str, str]:
@@ -59,6 +63,7 @@ class RunList:
             "NAMESPACE": run.namespace if self.where else "",
             "ID": run.id,
             "RAYJOB": run.name,
+            "RAYCLUSTER": "",
             "OWNER": run.owner if self.whose else "",
             "STATE": run.state,
             "REASON": run.reason,
@@ -68,8 +73,28 @@ class RunList:
             "WANDB": run.wandb,
         }
 
+    def _row_standing(self, seen: SeenRun) -> dict[str, str]:
+        """A run on a long-lived cluster, which holds what it holds with or without the run."""
+        run = seen.run
+        age = (self.now - run.started).total_seconds() if run.started else None
+        ended = seen.state != "UNKNOWN" and (run.ended or not seen.final)
+        return {
+            "WHERE": "cluster" if self.here else "",
+            "NAMESPACE": run.namespace if self.where else "",
+            "ID": run.id,
+            "RAYJOB": "",
+            "RAYCLUSTER": run.ray_cluster,
+            "OWNER": run.owner if self.whose else "",
+            "STATE": seen.state,
+            "REASON": seen.reason,
+            "AGE": span(age),
+            "DURATION": span(run.seconds(self.now)) if ended else "",
+            "GPUS": "",
+            "WANDB": run.wandb,
+        }
+
     def _row_here(self, run: LocalRecord) -> dict[str, str]:
-        row = dict.fromkeys(("WHERE", "NAMESPACE", "ID", "RAYJOB", "OWNER"), "")
+        row = dict.fromkeys(("WHERE", "NAMESPACE", "ID", "RAYJOB", "RAYCLUSTER", "OWNER"), "")
         row |= {"WHERE": "this machine", "ID": run.id, "OWNER": run.user if self.whose else ""}
         row |= {"STATE": run.shown_state, "REASON": run.reason, "AGE": span(run.age(self.now))}
         return {**row, "DURATION": span(run.seconds(self.now)), "GPUS": "", "WANDB": ""}
@@ -78,6 +103,7 @@ class RunList:
         return [
             *(record_data(run, self.now) for run in self.here),
             *self._data_there(),
+            *(standing_data(seen, self.now) for seen in self.standing),
         ]
 
     def _data_there(self) -> list[dict[str, Any]]:
@@ -99,6 +125,26 @@ class RunList:
             }
             for run in self.runs
         ]
+
+
+def standing_data(seen: SeenRun, now: datetime) -> dict[str, Any]:
+    """A run on a long-lived cluster for JSON."""
+    run = seen.run
+    return {
+        "id": run.id,
+        "rayCluster": run.ray_cluster,
+        "namespace": run.namespace,
+        "submitter": run.submitter,
+        "owner": run.owner,
+        "recipe": run.recipe,
+        "state": seen.state,
+        "final": seen.final,
+        "reason": seen.reason,
+        "message": seen.message,
+        "created": run.started.isoformat() if run.started else None,
+        "durationSeconds": run.seconds(now) if run.ended or not seen.final else None,
+        "wandb": run.wandb,
+    }
 
 
 def handle(args: argparse.Namespace, session: Session) -> ExitCode:
@@ -129,7 +175,8 @@ def _with_the_clusters(
     runs = my_runs(cluster, namespace, user, all_namespaces=args.all_namespaces, all_users=args.all_users)
     if session.namespace is None and not args.all_namespaces:
         session.output.note(f'namespace "{namespace}" (from the kubeconfig context; -n or -A for others)')
-    session.output.result(RunList(runs, session.clock(), args.all_namespaces, args.all_users, here))
+    standing = _standing(args, session, cluster, namespace)
+    session.output.result(RunList(runs, session.clock(), args.all_namespaces, args.all_users, here, standing))
     if any(run.gpus is None for run in runs):
         session.output.note("GPUs held are unknown: you may not list pods")
     for run in runs:
@@ -137,3 +184,25 @@ def _with_the_clusters(
             session.output.warn(f"run {run.id} is over and still holds {run.forgotten or f'{run.gpus} GPUs'}")
             session.output.hint(paste(session, run.namespace, "job", "stop", run.id))
     return ExitCode.OK
+
+
+def _standing(args: argparse.Namespace, session: Session, cluster: Any, namespace: str) -> list[SeenRun]:
+    """Runs on long-lived clusters, by their records and what Ray says; none where records may not be read."""
+    from .. import ray_jobs
+    from ..runs import cluster_runs, see
+
+    try:
+        records = cluster_runs(
+            cluster, namespace, session.user, all_namespaces=args.all_namespaces, all_users=args.all_users
+        )
+    except ClusterError as error:
+        if error.status != 403:
+            raise
+        session.output.note("runs on long-lived clusters are not listed: you may not list configmaps")
+        return []
+    return see(
+        records,
+        cluster,
+        lambda live: ray_jobs.connect(cluster, live),
+        lambda place, name: ray_jobs.head_history(cluster, place, name),
+    )

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 Object = Mapping[str, Any]
 
-_RAYCLUSTER = ("raycluster", "rayclusters", "raycluster.ray.io", "rayclusters.ray.io")
-
 
 def is_recipe(session: Session, word: str) -> bool:
     """Whether a word is a file of a recipe rather than a name: what ends so, or is there."""
@@ -52,33 +50,30 @@ def infra_namespace(config: Config) -> str:
 
 
 def by_name(cluster: Any, namespace: str, word: str) -> Object:
-    """The RayJob (by run id or name) or RayCluster that `word` names. Raises `UsageError` for none, and for both."""
-    from ..runs import find_run
+    """The RayJob (by run id or name) or RayCluster (by name, or by the id of a run on it) that `word` names.
 
+    Raises `UsageError` for none, and for a name that is both.
+    """
+    from ..runs import RunRecord, find, find_cluster_run
+
+    found = find(cluster, namespace, word)
+    if found is not None:
+        return found.rayjob if isinstance(found, RunRecord) else found.raycluster
     kind, slash, name = word.rpartition("/")
-    if slash and kind in _RAYCLUSTER:
-        found = cluster.get(RAY_API, "RayCluster", name, namespace) if name else None
-        if found is None:
-            raise _unknown(f'no RayCluster "{name}" in namespace "{namespace}"')
-        return dict(found)
-    run = find_run(cluster, namespace, word)
-    if run is not None:
-        return run.rayjob
-    if slash:
-        raise _unknown(f'no RayJob "{name}" in namespace "{namespace}"')
-    found = cluster.get(RAY_API, "RayCluster", word, namespace)
-    if found is None:
-        raise _unknown(f'no run, RayJob or RayCluster "{word}" in namespace "{namespace}", and none on this machine')
-    return dict(found)
+    recorded = None if slash else find_cluster_run(cluster, namespace, word)
+    live = cluster.get(RAY_API, "RayCluster", recorded.ray_cluster, namespace) if recorded else None
+    if live is not None:
+        return dict(live)
+    what = f'{"RayCluster" if kind.startswith("raycluster") else "RayJob"} "{name}"'
+    if not slash:
+        what = f'run, RayJob or RayCluster "{word}"'
+    here = "" if slash else ", and none on this machine"
+    raise UsageError(f'no {what} in namespace "{namespace}"{here}', "kubectl nrl runs -A")
 
 
 def unfinished(objects: Sequence[Object]) -> list[Object]:
     """Those that are not over; a RayCluster never is."""
     return [obj for obj in objects if obj["kind"] != "RayJob" or outcome(status_of(obj)) is None]
-
-
-def _unknown(message: str) -> UsageError:
-    return UsageError(message, "kubectl nrl runs -A")
 
 
 def _list(

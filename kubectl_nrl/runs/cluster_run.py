@@ -176,8 +176,13 @@ def note(cluster: Any, run: ClusterRun, *, ended: datetime | None = None, **valu
 
 
 def find_cluster_run(cluster: Any, namespace: str, run_id: str) -> ClusterRun | None:
-    """The record of that id, None when there is none."""
-    live = cluster.get("v1", "ConfigMap", record_name(run_id), namespace)
+    """The record of that id; None when there is none, or records may not be read."""
+    try:
+        live = cluster.get("v1", "ConfigMap", record_name(run_id), namespace)
+    except ClusterError as error:
+        if error.status != 403:
+            raise
+        return None
     return ClusterRun(live) if live is not None and labels_of(live).get(RECORD) == "run" else None
 
 

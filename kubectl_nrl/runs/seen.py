@@ -78,6 +78,6 @@ def _now(run: ClusterRun, answer: dict[str, Mapping[str, Any]] | str, history: C
         return SeenRun(run, "UNKNOWN", "", answer)
     job = answer.get(run.submission_id)
     if job is None:
-        return SeenRun(run, "FAILED", "HeadRestarted", history(run.namespace, run.ray_cluster))
+        return SeenRun(run, "UNKNOWN", "HeadRestarted", history(run.namespace, run.ray_cluster))
     message = str(job.get("message") or "").partition(", last available logs")[0].strip()
     return SeenRun(run, str(job.get("status") or "UNKNOWN"), "", message)

@@ -66,7 +66,7 @@ def test_an_operator_that_does_nothing_is_suspected() -> None:
 
 
 def test_claims_are_waited_for_and_named() -> None:
-    cluster = FakeCluster(more_served=dict(DRA))
+    cluster = FakeCluster(groups={"ray.io": ("v1",), **DRA})
     refs = [{"kind": "Pod", "name": "w0", "uid": "p0"}]
     meta = {
         "name": "w0-nic",
@@ -89,7 +89,7 @@ def test_claims_are_waited_for_and_named() -> None:
 
 
 def test_who_may_not_see_claims_does_not_wait_for_them() -> None:
-    cluster = FakeCluster(more_served=dict(DRA))
+    cluster = FakeCluster(groups={"ray.io": ("v1",), **DRA})
     cluster.faults["list", "ResourceClaim"] = ClusterError("forbidden", status=403)
     assert wait_for_claims(cluster, "default", {"p0"}, 60.0) == []
     assert wait_for_claims(FakeCluster(), "default", {"p0"}, 60.0) == []
@@ -105,7 +105,7 @@ def child(cluster: FakeCluster, kind: str, name: str, run: str = "r") -> None:
 
 
 def test_what_served_the_workers_goes_with_them_the_domain_last_and_nothing_of_another_run() -> None:
-    cluster = FakeCluster(more_served=dict(DRA))
+    cluster = FakeCluster(groups={"ray.io": ("v1",), **DRA})
     job = over(cluster)
     for kind in ("ComputeDomain", "ResourceClaimTemplate", "Service", "Deployment", "ConfigMap"):
         child(cluster, kind, kind.lower())
@@ -121,7 +121,7 @@ def test_what_served_the_workers_goes_with_them_the_domain_last_and_nothing_of_a
 
 
 def test_what_may_not_be_taken_is_said_and_ends_nothing() -> None:
-    cluster = FakeCluster(more_served=dict(DRA))
+    cluster = FakeCluster(groups={"ray.io": ("v1",), **DRA})
     job = over(cluster)
     child(cluster, "Deployment", "judge")
     child(cluster, "ComputeDomain", "d")

@@ -182,7 +182,7 @@ def test_runs_without_an_end_are_asked_of_their_cluster_once(bench: Bench) -> No
     assert {one.run.id: (one.state, one.reason, one.message) for one in seen} == {
         "ended": ("STOPPED", "", ""),
         "lives": ("RUNNING", "", ""),
-        "forgotten": ("FAILED", "HeadRestarted", "c restarted"),
+        "forgotten": ("UNKNOWN", "HeadRestarted", "c restarted"),
         "lost": ("UNKNOWN", "", "raycluster/gone is gone"),
     }
     assert asked == ["list"]

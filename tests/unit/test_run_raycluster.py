@@ -163,6 +163,33 @@ def test_giving_up_leaves_the_run_alone(world: World) -> None:
     assert world.ray.jobs[RUN_ID]["status"] == "RUNNING"
 
 
+def test_a_failed_run_ends_with_what_it_died_of(world: World) -> None:
+    world.ray.ends = "FAILED"
+    world.ray.log = b"step 1\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
+    done = world.start()
+    assert (done.exit, "CUDA out of memory" in done.err) == (1, True), done.err
+    result = world.start("-o json --run-id b").result("run_cluster")
+    assert "CUDA out of memory" in str(result["failure"])
+
+
+def test_a_start_that_cannot_succeed_is_given_up_and_taken_back(world: World) -> None:
+    world.infra("gym")
+    world.keeps_down.add("RayCluster")
+    waiting = {"reason": "ImagePullBackOff", "message": "not found"}
+    status = {
+        "phase": "Pending",
+        "containerStatuses": [{"name": "ray", "image": "x:typo", "state": {"waiting": waiting}}],
+    }
+    labels = {"ray.io/cluster": "t", "ray.io/node-type": "head"}
+    pod = {"kind": "Pod", "metadata": {"name": "t-head", "labels": labels}, "status": status, "spec": {}}
+    world.cluster.after["create", "RayCluster"] = lambda: world.cluster.put(pod)
+    done = world.start("--start-timeout 1")
+    assert done.exit == 4, done.err
+    assert 'ImagePullBackOff, image "x:typo"' in done.err
+    assert "gave up waiting for raycluster/t" in done.err
+    assert world.names("RayCluster") == [], "GPUs are given back"
+
+
 def test_a_head_that_forgot_the_run_is_a_failure_with_its_reason(world: World) -> None:
     world.ray.ends = "RUNNING"
     get = world.ray.get

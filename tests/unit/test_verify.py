@@ -31,7 +31,7 @@ class World:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.cluster, self.jobs = FakeCluster(), FakeJobs(PAGE + GENERATED, "SUCCEEDED")
         self.cluster.groups["resource.k8s.io"] = ("v1",)
-        self.jobs.chunk = 11
+        self.jobs.chunk = 70  # more than what each read repeats, and no end of a line
         monkeypatch.setattr("kubectl_nrl.cluster.Cluster.connect", lambda **words: self.cluster)
         monkeypatch.setattr("kubectl_nrl.ray_jobs.connect", lambda cluster, raycluster: self.jobs)
 
