@@ -289,10 +289,11 @@ class Submission:
 
 @dataclass(frozen=True)
 class State:
-    """A run's state in Ray's words (`PENDING`, `RUNNING`, `SUCCEEDED`, `FAILED`, `STOPPED`), or `UNKNOWN`."""
+    """A run's state in Ray's words (`PENDING`, `RUNNING`, `SUCCEEDED`, `FAILED`, `STOPPED`), or `UNKNOWN`; when it `ended`, if known."""
 
     status: str
     message: str = ""
+    ended: datetime | None = None
 
     @property
     def final(self) -> bool:
@@ -523,6 +524,8 @@ class Submitter(Provider):
     reached_by: str = "portforward"
     #: True: it hands over the launch script itself, whatever its length, and not the line.
     takes_script: bool = False
+    #: False: Ray has no job of its runs, which are known by their records and by what `state` says.
+    in_ray: bool = True
 
     def place(self, run: RunInfo, submission: Submission) -> str:
         """Where it is going to keep that run, told before it is submitted and handed in again as `run.place`."""

@@ -10,6 +10,7 @@ import secrets
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from kubectl_nrl import hookimpl
@@ -45,6 +46,7 @@ class ExecSubmitter(Submitter):
     summary = "started in the head pod, through pods/exec"
     reached_by = "exec"
     takes_script = True
+    in_ray = False
 
     def __init__(self) -> None:
         self._seen: dict[tuple[str, str, str], _Seen] = {}
@@ -81,7 +83,8 @@ class ExecSubmitter(Submitter):
             answer = seen.answer
         else:
             answer = self._driver(run, connection).look()
-        return State(answer.status, answer.message)
+        ended = None if answer.ended is None else datetime.fromtimestamp(answer.ended, timezone.utc)
+        return State(answer.status, answer.message, ended)
 
     def logs(self, run: RunInfo, connection: Connection, *, follow: bool, offset: int) -> Iterator[bytes]:
         """The driver's log from that byte on; what is written last is read after the state is final."""

@@ -14,8 +14,10 @@ from typing import Any
 from ..errors import ClusterError, UsageError
 from ..labels import Ownership, ownership
 from .connecting import agree
-from .running_there import LIVE, running_on
 from .session import Session
+
+#: Ray's states of a job that has not ended.
+LIVE = frozenset({"PENDING", "RUNNING"})
 
 
 @dataclass(frozen=True)
@@ -53,14 +55,14 @@ def goer(session: Session, cluster: Any, live: Mapping[str, Any], selector: str)
 
 def running_jobs(session: Session, cluster: Any, raycluster: Mapping[str, Any]) -> tuple[str, ...] | None:
     """Ids of the jobs that have not ended; None when Ray cannot be asked, and none without a head."""
-    from .. import ray_jobs
+    from .cluster_drivers import drivers_of
 
     try:
-        with ray_jobs.connect(cluster, raycluster) as jobs:
-            by_hand = [str(j["job_id"]) for j in jobs.list() if j.get("status") in LIVE and not j.get("submission_id")]
-            return (*(job.id for job in running_on(session, cluster, raycluster, jobs)), *by_hand)
+        with drivers_of(session, cluster, raycluster) as jobs:
+            found = jobs.list()
     except ClusterError as error:
         return () if error.reason in ("NoHead", "PortClosed") else None
+    return tuple(str(j.get("submission_id") or j.get("job_id")) for j in found if j.get("status") in LIVE)
 
 
 def guard(session: Session, goers: Sequence[Goer], *, yes: bool, force: bool, command: str) -> None:

@@ -6,15 +6,13 @@ So a run of any submitter, a plugin's too, is followed, shown and ended by the s
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from .handover import Reached
 
 if TYPE_CHECKING:
     from ..api import RunInfo, Submitter
     from ..ray_jobs import RayJobs
-    from ..runs import ClusterRun
-    from .session import Session
 
 
 class Driver:
@@ -46,12 +44,3 @@ def driver_connector(
 ) -> Callable[[str], Driver]:
     """Connects to the run's driver by its RayCluster's name; `connect` reaches Ray there. Raises `ClusterError`."""
     return lambda name: Driver(submitter, run, Reached(namespace, connect(name), cluster))
-
-
-def recorded(session: Session, record: ClusterRun) -> tuple[Submitter, RunInfo]:
-    """The submitter of a run that is found by its record, and what it is to be asked for. Raises `ConfigError` for an unknown one."""
-    from ..api import RunInfo, User
-
-    submitter = cast("Submitter", session.manager.choose("submitters", record.submitter))
-    user = User(record.owner, record.raw_user)
-    return submitter, RunInfo(record.id, record.started or session.clock(), user, record.place)

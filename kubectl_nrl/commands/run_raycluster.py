@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import ClusterError, ExitCode, NrlError
+from .cluster_drivers import ClusterDrivers, drivers_of
+from .cluster_guard import LIVE
 from .cluster_up import may_be_made
 from .connecting import RAY_API, agree, observer, paste, ray_connector
 from .driver import driver_connector
 from .handover import Reached
 from .long_lived import LongLived, Wishes, say_daemons
-from .run_attend_job import AttendJob, Submitted, commands_of
-from .run_launch import say_left_alone, say_namespace
-from .running_there import running_on, stop_all
+from .run_attend_job import AttendJob, Submitted, commands_of, left_alone
+from .run_launch import say_namespace
 from .session import Session
 from .uploading import code_source, prepare, request, uploads
 from .waiting import start_limit
@@ -29,9 +30,10 @@ if TYPE_CHECKING:
     from ..api import Prepared, RunInfo, Staged, Submission, Submitter
     from ..config import Config
     from ..plan import Plan
-    from ..ray_jobs import RayJobs
     from ..runs import ClusterRun
 
+#: Seconds that a job which is replaced gets to end; Ray itself kills it after some.
+STOPPED = 60.0
 #: How every run reaches a head, for Ray's own API.
 PORTS = "portforward"
 #: Flags that mean something for a RayJob only.
@@ -78,11 +80,11 @@ class _Launch:
         name = raycluster["metadata"]["name"]
         connect = ray_connector(self._cluster, self._plan.namespace)
         try:
-            with connect(name) as jobs:
-                self._make_room(jobs, raycluster)
-                record, run = self._submit(jobs, raycluster)
+            with drivers_of(self._session, self._cluster, raycluster) as drivers:
+                self._make_room(drivers, raycluster)
+                record, run = self._submit(drivers, raycluster)
         except KeyboardInterrupt:
-            say_left_alone(self._session, self._plan.namespace, self._plan.run.id, "interrupted; it may be submitted")
+            left_alone(self._session, self._plan.namespace, self._plan.run.id, "interrupted; it may be submitted")
             raise
         self._event({"event": "submitted", "raycluster": name})
         kept = f", kept in {record.place} on its head" if record.place else ""
@@ -146,56 +148,58 @@ class _Launch:
             raise ClusterError(f"launch.attach.{role}: raycluster/{name} is not ready: {readiness.words}")
         return cast("Mapping[str, Any]", {"apiVersion": RAY_API, "kind": "RayCluster", **live})
 
-    def _make_room(self, jobs: RayJobs, raycluster: Mapping[str, Any]) -> None:
+    def _make_room(self, jobs: ClusterDrivers, raycluster: Mapping[str, Any]) -> None:
         """Say what runs there already; with --replace stop it, and wait until it has ended."""
         name = raycluster["metadata"]["name"]
-        running = running_on(self._session, self._cluster, raycluster, jobs)
-        ids = ", ".join(job.id for job in running)
+        live = [job for job in jobs.list() if job.get("status") in LIVE and job.get("submission_id")]
+        ids = [str(job["submission_id"]) for job in live]
         if not ids:
             return
         if not self._args.replace:
-            self._session.output.warn(f"running on raycluster/{name} already: {ids} (--replace stops them)")
+            self._session.output.warn(f"running on raycluster/{name} already: {', '.join(ids)} (--replace stops them)")
             return
-        whose = {job.user for job in running} - {self._plan.run.user.name}
+        whose = {str((job.get("metadata") or {}).get("user") or "") for job in live} - {self._plan.run.user.name}
         if whose:
             words = ", ".join(sorted(f'"{user}"' if user else "nobody" for user in whose))
             agree(
-                self._session, f"jobs on raycluster/{name} belong to {words} ({ids}); stop them?",
+                self._session, f"jobs on raycluster/{name} belong to {words} ({', '.join(ids)}); stop them?",
                 yes=self._args.yes, flag="--replace --yes",
             )  # fmt: skip
-        self._session.output.progress(f"stopping {ids} on raycluster/{name}")
-        stop_all(self._session, self._cluster, jobs, running)
+        self._session.output.progress(f"stopping {', '.join(ids)} on raycluster/{name}")
+        for submission_id in ids:
+            jobs.stop(submission_id)
+        _until_ended(jobs, ids)
 
-    def _submit(self, jobs: RayJobs, raycluster: Mapping[str, Any]) -> tuple[ClusterRun, RunInfo]:
+    def _submit(self, drivers: ClusterDrivers, raycluster: Mapping[str, Any]) -> tuple[ClusterRun, RunInfo]:
         from ..runs import new_record, write_record
 
         plan, run = self._plan, self._plan.run
         if self._args.run_id is not None:
-            _refuse_used(jobs, run.id, raycluster)
-        submission = _submission(plan, self._stage(jobs))
+            _refuse_used(drivers, run.id, raycluster)
+        reached = Reached(plan.namespace, drivers.ray, self._cluster)
+        submission = _submission(plan, self._stage(reached))
         run = replace(run, place=self._submitter.place(run, submission))
         training = next((role.cluster for role in plan.roles if role.name == "training"), None)
         record = new_record(
             run.id, raycluster, run.user, cluster_label=training or raycluster["metadata"]["name"],
             submitter=self._submitter.name, submission_id=run.id, recipe=plan.recipe_path.rsplit("/", 1)[-1],
-            started=self._session.clock(), pod=jobs.pod, place=run.place,
+            started=self._session.clock(), pod=drivers.pod, place=run.place,
         )  # fmt: skip
         written = write_record(self._cluster, record)
         try:
-            run = self._submitter.submit(run, Reached(plan.namespace, jobs, self._cluster), submission)
+            run = self._submitter.submit(run, reached, submission)
         except ClusterError as error:
             self._not_submitted(error, written)
             raise
         return written, run
 
-    def _stage(self, jobs: RayJobs) -> Staged:
+    def _stage(self, reached: Reached) -> Staged:
         from ..api import Staged
         from .handover import stage
 
         if self._prepared is None:
             return Staged()
         source = code_source(self._session, self._plan.launch.code_source)
-        reached = Reached(self._plan.namespace, jobs, self._cluster)
         return stage(self._session, source, self._plan.run, reached, self._prepared)
 
     def _not_submitted(self, error: ClusterError, record: ClusterRun) -> None:
@@ -203,7 +207,7 @@ class _Launch:
         from ..ray_jobs import passing
 
         if passing(error):
-            say_left_alone(self._session, record.namespace, record.id, "it is not known whether the run was submitted")
+            left_alone(self._session, record.namespace, record.id, "it is not known whether the run was submitted")
             raise NrlError(
                 f"lost Ray while it was asked to run {record.id}: {error.message}", exit_code=ExitCode.UNKNOWN
             ) from error
@@ -216,7 +220,7 @@ class _Launch:
     def _leave(self, record: ClusterRun) -> ExitCode:
         from .run_cluster_result import ClusterRunResult
 
-        say_left_alone(self._session, record.namespace, record.id, "not waiting for the run")
+        left_alone(self._session, record.namespace, record.id, "not waiting for the run")
         if self._session.output.format != "text":
             self._session.output.result(
                 ClusterRunResult(
@@ -237,7 +241,7 @@ def _submission(plan: Plan, staged: Staged) -> Submission:
     return Submission(launch.line, launch.script, staged, metadata, launch.exec_tmp_dir)
 
 
-def _refuse_used(jobs: RayJobs, run_id: str, raycluster: Mapping[str, Any]) -> None:
+def _refuse_used(jobs: ClusterDrivers, run_id: str, raycluster: Mapping[str, Any]) -> None:
     """Raise for an id that the cluster has a job of; ids that are made up here never meet."""
     known = jobs.get(run_id)
     if known is not None:
@@ -247,3 +251,17 @@ def _refuse_used(jobs: RayJobs, run_id: str, raycluster: Mapping[str, Any]) -> N
             status=409,
             reason="AlreadyExists",
         )
+
+
+def _until_ended(jobs: ClusterDrivers, ids: Sequence[str]) -> None:
+    deadline = time.monotonic() + STOPPED
+    left = list(ids)
+    while left:
+        left = [one for one in left if (jobs.get(one) or {}).get("status") in LIVE]
+        if left and time.monotonic() >= deadline:
+            raise NrlError(
+                f"still running {STOPPED:.0f} s after they were stopped: {', '.join(left)}",
+                exit_code=ExitCode.GAVE_UP,
+            )
+        if left:
+            time.sleep(0.25)

@@ -197,11 +197,11 @@ def cluster_runs(
     return sorted(mine, key=lambda run: (run.started.timestamp() if run.started else 0.0, run.id), reverse=True)
 
 
-def open_runs_on(cluster: Any, raycluster: Mapping[str, Any]) -> list[ClusterRun]:
-    """The records of that very cluster's runs of which nobody has seen an end. Raises `ClusterError`."""
+def runs_on(cluster: Any, raycluster: Mapping[str, Any]) -> list[ClusterRun]:
+    """The records of that very cluster's runs, everybody's. Raises `ClusterError`."""
     meta = raycluster["metadata"]
     found = cluster.list("v1", "ConfigMap", meta["namespace"], label_selector=f"{RECORD}=run")
-    return [run for run in map(ClusterRun, found) if run.ray_cluster_uid == meta["uid"] and not run.state]
+    return [run for run in map(ClusterRun, found) if run.ray_cluster_uid == meta["uid"]]
 
 
 def _text(time: datetime) -> str:
