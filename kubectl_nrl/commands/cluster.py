@@ -64,7 +64,10 @@ def _up(args: argparse.Namespace, session: Session) -> ExitCode:
     config = load_config(args, session, prog)
     if not is_local(config, plan_options(args, session)):
         _refuse_rayjob(args)
+        if args.gpus is not None:
+            raise UsageError("--gpus is for a cluster on this machine", "--local, or resources: in the infra file")
         return cluster_up.up(args, session, config, prog)
+    _refuse_kubernetes(args)
     _, plan = load_plan(args, session, run=session.new_run(), prog=prog, config=config)
     refuse(plan.problems)
     session.output.problems(plan.problems)
@@ -89,6 +92,7 @@ def _down(args: argparse.Namespace, session: Session) -> ExitCode:
         if not is_local(config, plan_options(args, session)):
             _refuse_rayjob(args)
             return cluster_down.down(args, session, config, prog)
+        _refuse_kubernetes(args)
         _, plan = load_plan(args, session, prog=prog, config=config)
         name = plan.roles[0].cluster
     found = local.find_cluster(name, session.env)
@@ -99,6 +103,14 @@ def _down(args: argparse.Namespace, session: Session) -> ExitCode:
     take_down(session, found)
     session.output.result(LocalList([], session.clock(), f"cluster {found.id} is down"))
     return ExitCode.OK
+
+
+def _refuse_kubernetes(args: argparse.Namespace) -> None:
+    for given, flag in ((cluster_up.targets(args), "--target"), (args.dry_run, "--dry-run")):
+        if given:
+            raise UsageError(
+                f"{flag} has no meaning for a cluster on this machine, which comes up whole", "leave it out"
+            )
 
 
 def _refuse_rayjob(args: argparse.Namespace) -> None:

@@ -12,7 +12,7 @@ from .connecting import paste
 from .run_cluster_result import ClusterRunResult
 from .run_failure import of_cluster_job
 from .run_follow import driver_log
-from .run_launch import commands_for, say_left_alone
+from .run_launch import commands_for
 from .run_result import LogFacts
 from .session import Session
 
@@ -64,7 +64,7 @@ class AttendJob:
             return self._not_the_end(end)
         except (KeyboardInterrupt, BrokenPipeError) as error:
             why = "interrupted" if isinstance(error, KeyboardInterrupt) else "nobody reads the output any more"
-            say_left_alone(self._session, record.namespace, record.id, f"{why}; the run goes on")
+            left_alone(self._session, record.namespace, record.id, f"{why}; the run goes on")
             if isinstance(error, BrokenPipeError):
                 raise
             return ExitCode.INTERRUPTED
@@ -101,7 +101,7 @@ class AttendJob:
             f"gave up waiting ({end.message}); the run goes on" if gave_up else f"the outcome is unknown: {end.message}"
         )
         output.error(said)
-        say_left_alone(self._session, record.namespace, record.id, f"run {record.id} in namespace {record.namespace}:")
+        left_alone(self._session, record.namespace, record.id, f"run {record.id} in namespace {record.namespace}:")
         if output.format != "text":
             state = end.state if gave_up else "UNKNOWN"
             output.result(self._result(state, "", end.message, None, None, code))
@@ -143,3 +143,9 @@ def commands_of(session: Session, record: ClusterRun) -> dict[str, str]:
     """The lines that go on with a run, and the one that gives back what its cluster holds."""
     down = paste(session, record.namespace, "cluster", "down", record.ray_cluster)
     return {**commands_for(session, record.namespace, record.id), "down": down}
+
+
+def left_alone(session: Session, namespace: str, run_id: str, why: str) -> None:
+    """The lines that follow a run again and that stop it, whatever -q says; its cluster stays up with or without it."""
+    commands = commands_for(session, namespace, run_id)
+    session.output.plain(f"{why}\n  follow it again: {commands['logs']}\n  stop it: {commands['stop']}")

@@ -141,7 +141,11 @@ def test_ctrl_c_leaves_the_run_and_replace_ends_it(shell: Shell) -> None:
     (shell.directory / "infra.yaml").write_text(
         (shell.directory / "infra.yaml").read_text().replace("sleep 600", "true")
     )
+    away = shell.elsewhere()
+    assert {run["id"]: run["state"] for run in shell.json("runs", **away)} == {one: "RUNNING"}
+    assert shell.run(f"job logs {one}", **away).out == "started\n"
     second = shell.run(f"{RUN} --run-id {two} --replace")
+    assert {run["id"]: run["state"] for run in shell.json("runs", **away)} == {one: "STOPPED", two: "SUCCEEDED"}
     assert f"stopping {one}" in second.err
 
 
