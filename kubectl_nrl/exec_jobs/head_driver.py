@@ -19,6 +19,8 @@ Run = Callable[[Sequence[str], bytes, float], tuple[int, bytes, bytes]]
 
 #: Seconds during which a start whose answer got lost is tried again, and between tries.
 PATIENCE, PAUSE = 180.0, 2.0
+#: How often a question is asked whose connection broke.
+TRIES = 3
 #: Seconds that a command may take besides what it waits for by itself.
 ANSWER = 60.0
 #: Most blocks of the log (64 KiB each) that one answer holds.
@@ -101,7 +103,13 @@ class HeadDriver:
         raise ClusterError(why + (f": {said}" if said else "") + "; nothing was started", hint, reason="NotStaged")
 
     def look(self) -> Answer:
-        """Its state, with what is left of one that has ended."""
+        """Its state, with what is left of one that has ended. A connection that breaks is tried again at once, `TRIES` in all."""
+        for _ in range(TRIES - 1):
+            try:
+                return self._ask("look", 0, 0, 0)
+            except ClusterError as error:
+                if error.reason != "ConnectionLost":
+                    raise
         return self._ask("look", 0, 0, 0)
 
     def read(self, offset: int, wait: float = 0.0) -> Answer:
