@@ -1,12 +1,15 @@
 """The submitter that starts the driver in the head's container, through the API server's exec.
 
 The driver belongs to no connection: it has its own session, and its log, process and exit status are kept on the head, in
-`<submit.execTmpDir>/nrl-<user>/<run id>/`. Ray sees it as one that somebody started by hand.
+`<submit.execTmpDir>/nrl-<user>/<run id>/`. Ray sees it as one that somebody
+started by hand, whose metadata names the run.
 """
 
 from __future__ import annotations
 
+import json
 import secrets
+import shlex
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -70,7 +73,7 @@ class ExecSubmitter(Submitter):
     def submit(self, run: RunInfo, connection: Connection, submission: Submission) -> RunInfo:
         """Start it, exactly once. Raises `ClusterError`, with reason `AlreadyExists` for a run's directory that is taken."""
         try:
-            self._driver(run, connection).start(submission.script, secrets.token_hex(8))
+            self._driver(run, connection).start(_script(submission), secrets.token_hex(8))
         except ClusterError as error:
             if error.status != 403:
                 raise
@@ -127,6 +130,12 @@ class ExecSubmitter(Submitter):
 
     def _key(self, run: RunInfo, connection: Connection) -> tuple[str, str, str]:
         return connection.namespace, str(connection.jobs.life), run.place
+
+
+def _script(submission: Submission) -> str:
+    """The launch script, with what Ray reads where a driver connects to it (RAY_JOB_CONFIG_JSON_ENV_VAR): so it shows whose it is."""
+    config = json.dumps({"metadata": dict(submission.metadata)})
+    return f"export RAY_JOB_CONFIG_JSON_ENV_VAR={shlex.quote(config)}\n{submission.script}"
 
 
 def forbidden(why: str) -> ClusterError:

@@ -41,9 +41,10 @@ class ClusterDrivers:
         return self.ray.version()
 
     def list(self) -> list[dict[str, Any]]:
-        """All jobs, as Ray would tell them. One whose end is on record is not asked for."""
-        found = self.ray.list()
-        for record in self._runs():
+        """All jobs, as Ray would tell them, each once. One whose end is on record is not asked for."""
+        records = {record.id: record for record in self._runs()}
+        found = [job for job in self.ray.list() if job.get("submission_id") or _run_of(job) not in records]
+        for record in records.values():
             self._records[record.submission_id] = record
             job = _as_job(record, record.state, record.message, None) if record.state else self._now(record)
             found += [job] if job is not None else []
@@ -147,6 +148,11 @@ def drivers_connector(session: Session, cluster: Any, namespace: str) -> Callabl
         return drivers_of(session, cluster, live)
 
     return connect
+
+
+def _run_of(job: Mapping[str, Any]) -> str:
+    """The run that the metadata of a driver names, which Ray has as one that was started by hand."""
+    return str((job.get("metadata") or {}).get(RUN) or "")
 
 
 def _as_job(record: ClusterRun, status: str, message: str, ended: Any) -> dict[str, Any]:

@@ -116,9 +116,9 @@ def stop(args: argparse.Namespace, session: Session, cluster: Any, job: ClusterJ
     _guard(args, session, job)
     connect = drivers_connector(session, cluster, job.cluster.namespace)
     try:
+        session.output.progress(f"stopping {job.submission_id}")
         with connect(job.cluster.name) as jobs:
             jobs.stop(job.submission_id)
-        session.output.progress(f"asked Ray to stop {job.submission_id}")
         ended = _until_over(connect, job, session.output.progress, ENDED)
     except ClusterError as error:
         down = paste(session, job.cluster.namespace, "cluster", "list")

@@ -103,14 +103,8 @@ class HeadDriver:
         raise ClusterError(why + (f": {said}" if said else "") + "; nothing was started", hint, reason="NotStaged")
 
     def look(self) -> Answer:
-        """Its state, with what is left of one that has ended. A connection that breaks is tried again at once, `TRIES` in all."""
-        for _ in range(TRIES - 1):
-            try:
-                return self._ask("look", 0, 0, 0)
-            except ClusterError as error:
-                if error.reason != "ConnectionLost":
-                    raise
-        return self._ask("look", 0, 0, 0)
+        """Its state, with what is left of one that has ended."""
+        return self._ask_again("look", 0, 0, 0)
 
     def read(self, offset: int, wait: float = 0.0) -> Answer:
         """Its state and a piece of the log from byte `offset` on; waits on the head up to `wait` seconds for news.
@@ -146,11 +140,21 @@ class HeadDriver:
         """Signal once (a kill again and again) and look, `within` seconds at most."""
         deadline = time.monotonic() + within
         while True:
-            answer = self._ask("stop", signal, round(min(within, STEP) / TURN))
+            answer = self._ask_again("stop", signal, round(min(within, STEP) / TURN))
             if not (answer.live or answer.left) or answer.word == "absent" or time.monotonic() >= deadline:
                 return answer
             # Sent already: what is going to end by it is only looked at.
             signal = "KILL" if signal == "KILL" else "-"
+
+    def _ask_again(self, verb: str, *arguments: int | str) -> Answer:
+        """As `_ask`; a connection that breaks is tried again at once, `TRIES` in all."""
+        for _ in range(TRIES - 1):
+            try:
+                return self._ask(verb, *arguments)
+            except ClusterError as error:
+                if error.reason != "ConnectionLost":
+                    raise
+        return self._ask(verb, *arguments)
 
     def _ask(self, verb: str, *arguments: int | str) -> Answer:
         doing = f"ask for the driver in {self._directory}"
