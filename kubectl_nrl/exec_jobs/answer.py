@@ -17,7 +17,8 @@ class Answer:
 
     `word` is `absent` (the head has no such driver), `staged`, `running`, `stopping`, `ended`, `gone` (no process, and no exit
     status) or `restarted` (the container was started anew since); `ended` seconds since 1970; `size` that of the log in bytes,
-    `asked` whether somebody asked it to end, `left` what it started and that lives, where that was looked for.
+    `asked` whether somebody asked it to end, `full` whether its disk has no room left, `left` what it started and that lives (both
+    where that was looked for).
     """
 
     word: str
@@ -25,6 +26,7 @@ class Answer:
     ended: int | None = None
     size: int = 0
     asked: bool = False
+    full: bool = False
     left: tuple[int, ...] = ()
     log: bytes = field(default=b"", repr=False)
 
@@ -46,7 +48,7 @@ class Answer:
     @property
     def message(self) -> str:
         """Why, in a line; empty where there is nothing to say."""
-        return "; ".join(part for part in (self._why, self._who_is_left) if part)
+        return "; ".join(part for part in (self._why, self._no_room, self._who_is_left) if part)
 
     @property
     def _why(self) -> str:
@@ -62,6 +64,10 @@ class Answer:
         return "" if self.word == "gone" and self.asked else said
 
     @property
+    def _no_room(self) -> str:
+        return "the disk of the head is full, and the end of its log may be missing" if self.full else ""
+
+    @property
     def _who_is_left(self) -> str:
         if self.live or not self.left:
             return ""
@@ -74,8 +80,8 @@ def parse(output: bytes, doing: str) -> Answer:
     start = 0 if output.startswith(MAGIC) else output.find(b"\n" + MAGIC) + 1
     line, newline, log = output[start:].partition(b"\n")
     words = line.decode("ascii", "replace").split()
-    if not newline or not line.startswith(MAGIC) or len(words) < 7:
+    if not newline or not line.startswith(MAGIC) or len(words) < 8:
         raise ClusterError(f"cannot {doing}: the answer broke off", reason="ConnectionLost")
     status, ended, size = (int(word) if word.isdecimal() else None for word in words[2:5])
-    left = tuple(int(word) for word in words[6:] if word.isdecimal())
-    return Answer(words[1], status, ended, size or 0, words[5] == "stop", left, log)
+    left = tuple(int(word) for word in words[7:] if word.isdecimal())
+    return Answer(words[1], status, ended, size or 0, words[5] == "stop", words[6] == "full", left, log)

@@ -7,7 +7,7 @@
 #   keeper, driver -> PID-STARTTIME                    alive, renamed to ended.STATUS.TIME when the driver has ended
 #   stop: somebody asked it to end                     script: what is run; log: all that it says
 #
-# It needs sh, /proc, and of programs: date dd env grep ln ls mv readlink setsid (or python3) sleep tail. It is run by dash,
+# It needs sh, /proc, and of programs: date dd env grep ln ls mv readlink rm setsid (or python3) sleep tail. It is run by dash,
 # busybox and bash alike.
 
 # The keeper and the driver are no children of the connection that starts them, so that none of them ends with it.
@@ -100,13 +100,21 @@ members() {
   done
 }
 
-# tell: the answer's first line, "nrl1 WORD STATUS ENDED SIZE STOP PIDS", "-" for what is not known.
+# tell: the answer's first line, "nrl1 WORD STATUS ENDED SIZE STOP FULL PIDS", "-" for what is not known or not so.
 tell() {
   asked=-
   [ -L "$dir/stop" ] && asked=stop
   set -- $left
   pids=$*
-  printf 'nrl1 %s %s %s %s %s %s\n' "$word" "${status:--}" "${ended:--}" "${size:--}" "$asked" "${pids:--}"
+  printf 'nrl1 %s %s %s %s %s %s %s\n' \
+    "$word" "${status:--}" "${ended:--}" "${size:--}" "$asked" "${full:--}" "${pids:--}"
+}
+
+# has_room: sets full where nothing can be written any more.
+has_room() {
+  full=''
+  { printf x >"$dir/.room"; } 2>/dev/null || full=full
+  rm -f "$dir/.room"
 }
 
 size_of_log() {
@@ -127,9 +135,9 @@ look() {
     turns=$((turns - 1))
     nap
   done
-  left=''
+  left='' full=''
   if [ "$2" = 0 ]; then
-    case $word in ended | gone) members ;; esac
+    case $word in ended | gone) members && has_room ;; esac
   fi
   tell
   if [ "$2" -gt 0 ] && [ "$size" -gt "$1" ]; then

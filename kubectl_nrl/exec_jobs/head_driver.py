@@ -46,7 +46,7 @@ exec sh "$d/driver.sh" start "$d"
 """
 #: Asks driver.sh, where it is there.
 _ASK = """\
-[ -f "$1/driver.sh" ] || { echo "nrl1 absent - - - - -"; exit 0; }
+[ -f "$1/driver.sh" ] || { echo "nrl1 absent - - - - - -"; exit 0; }
 d=$1 v=$2
 shift 2
 exec sh "$d/driver.sh" "$v" "$d" "$@"
