@@ -12,10 +12,9 @@ from fractions import Fraction
 from typing import Any
 
 from .api import Capacity, ClusterReader, Context
-from .manifests.amounts import Amounts, amounts, plus, pod_amounts
+from .manifests.amounts import Amounts, amounts, occupies, plus, pod_amounts
 from .manifests.pods import PodSet, pod_sets
 
-_ENDED = ("Succeeded", "Failed")
 _NOTHING = Fraction(0)
 
 
@@ -40,18 +39,19 @@ def rooms(nodes: Iterable[Mapping[str, Any]], pods: Iterable[Mapping[str, Any]])
     """The ready, schedulable nodes with what their pods leave."""
     used: dict[str, Amounts] = {}
     for pod in pods:
-        spec, status = pod.get("spec") or {}, pod.get("status") or {}
-        node = spec.get("nodeName")
-        if node and status.get("phase") not in _ENDED:
+        if occupies(pod):
+            spec = pod["spec"]
+            node = spec["nodeName"]
             used[node] = plus(used.get(node, {}), {**pod_amounts(spec), "pods": Fraction(1)})
-    return [_room(node, used) for node in nodes if _schedulable(node)]
+    return [room_of(node, used.get(node["metadata"]["name"], {})) for node in nodes if _schedulable(node)]
 
 
-def _room(node: Mapping[str, Any], used: Mapping[str, Amounts]) -> NodeRoom:
+def room_of(node: Mapping[str, Any], used: Mapping[str, Fraction]) -> NodeRoom:
+    """A node of which so much is used."""
     meta = node["metadata"]
     total = amounts((node.get("status") or {}).get("allocatable"))
     taints = tuple((node.get("spec") or {}).get("taints") or ())
-    return NodeRoom(meta["name"], meta.get("labels") or {}, taints, total, plus(total, used.get(meta["name"], {}), -1))
+    return NodeRoom(meta["name"], meta.get("labels") or {}, taints, total, plus(total, used, -1))
 
 
 def _schedulable(node: Mapping[str, Any]) -> bool:
@@ -61,7 +61,14 @@ def _schedulable(node: Mapping[str, Any]) -> bool:
 
 
 def admits(node: NodeRoom, pod: Mapping[str, Any]) -> bool:
-    """Whether a pod of that spec may go to the node: its selector, required affinity, tolerations."""
+    """Whether a pod of that spec may go to the node: what it selects, and the taints it tolerates."""
+    keeping = (taint for taint in node.taints if taint.get("effect") in ("NoSchedule", "NoExecute"))
+    tolerations = pod.get("tolerations") or ()
+    return selects(node, pod) and all(any(_tolerates(known, taint) for known in tolerations) for taint in keeping)
+
+
+def selects(node: NodeRoom, pod: Mapping[str, Any]) -> bool:
+    """Whether the node has what a pod of that spec asks of its labels: node selector and required affinity."""
     selector = pod.get("nodeSelector") or {}
     if any(node.labels.get(key) != value for key, value in selector.items()):
         return False
@@ -69,11 +76,7 @@ def admits(node: NodeRoom, pod: Mapping[str, Any]) -> bool:
         "requiredDuringSchedulingIgnoredDuringExecution"
     ) or {}
     terms = affinity.get("nodeSelectorTerms")
-    if terms is not None and not any(_term(node, term) for term in terms):
-        return False
-    keeping = (taint for taint in node.taints if taint.get("effect") in ("NoSchedule", "NoExecute"))
-    tolerations = pod.get("tolerations") or ()
-    return all(any(_tolerates(toleration, taint) for toleration in tolerations) for taint in keeping)
+    return terms is None or any(_term(node, term) for term in terms)
 
 
 def _term(node: NodeRoom, term: Mapping[str, Any]) -> bool:

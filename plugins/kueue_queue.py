@@ -13,10 +13,9 @@ from typing import Any
 
 from kubectl_nrl.api import Capacity, Check, ClusterReader
 from kubectl_nrl.errors import ClusterError
+from kubectl_nrl.manifests.amounts import Amounts, show
 from kubectl_nrl.schema.quantities import quantity
 from kubectl_nrl.written import dig, maps
-
-from .kueue_requests import Amounts
 
 
 @dataclass(frozen=True)
@@ -26,9 +25,10 @@ class Quota:
     nominal: Fraction = Fraction(0)
     borrowable: Fraction | None = Fraction(0)
 
-    def holds(self, amount: Fraction) -> bool:
-        """Whether it could ever give that much."""
-        return self.borrowable is None or amount <= self.nominal + self.borrowable
+    @property
+    def most(self) -> Fraction | None:
+        """All that it could ever give; None where nothing limits it."""
+        return None if self.borrowable is None else self.nominal + self.borrowable
 
 
 def check_queue(
@@ -73,9 +73,9 @@ def _check_cluster_queue(
         known = None if unless else False
         yield Check(title, known, never + unless, f"leave the requests out, or {ask}")
     short = [
-        f"{shown(amount)} {resource} of at most {shown(quotas[resource].nominal + (quotas[resource].borrowable or 0))}"
+        f"{show(resource, amount)} {resource} of at most {show(resource, most)}"
         for resource, amount in sorted(needed.items())
-        if resource in quotas and not quotas[resource].holds(amount)
+        if resource in quotas and (most := quotas[resource].most) is not None and amount > most
     ]
     if short:
         yield Check(title, False, f"its quota is too small for the run: {'; '.join(short)}", f"ask for less, or {ask}")
@@ -126,11 +126,13 @@ def capacity(cluster: ClusterReader, name: str, namespace: str, version: str, re
     lendable, borrows, words = _lendable(cluster, queue, version, resource), Fraction(0), ""
     if lendable is not None:
         borrows = lendable if quota.borrowable is None else min(lendable, quota.borrowable)
-        words = f", its cohort lends up to {shown(lendable)}"
+        words = f", its cohort lends up to {show(resource, lendable)}"
     elif _cohort(queue):
         borrows, words = quota.borrowable or borrows, ", its cohort cannot be read"
     total = quota.nominal + borrows
-    detail = f'ClusterQueue "{above}": {shown(used)} of {shown(quota.nominal)} {resource} in use{words}'
+    detail = (
+        f'ClusterQueue "{above}": {show(resource, used)} of {show(resource, quota.nominal)} {resource} in use{words}'
+    )
     return Capacity(int(max(Fraction(0), total - used)), int(total), detail)
 
 
@@ -214,13 +216,3 @@ def _reserved(queue: Mapping[str, Any]) -> Amounts:
             name = str(entry.get("name"))
             total[name] = total.get(name, Fraction(0)) + (quantity(entry.get("total")) or Fraction(0))
     return total
-
-
-def shown(amount: Fraction) -> str:
-    """An amount of a resource as people write it: `8`, `64Gi`, `500m`."""
-    for unit, factor in (("Ti", 1024**4), ("Gi", 1024**3), ("Mi", 1024**2)):
-        if amount >= factor and (amount / factor).denominator == 1:
-            return f"{amount // factor}{unit}"
-    if amount.denominator == 1:
-        return str(amount.numerator)
-    return f"{round(amount * 1000)}m"

@@ -1,18 +1,20 @@
 """Whether any node could hold a pod, were it empty: kube-scheduler says "Insufficient", for the busy and the impossible alike.
 
-Only requests and nodeSelector are looked at, so that what is said here is certain; a cluster that adds nodes by itself may
-still find one, hence a trouble that may heal.
+Only requests and labels are looked at, so that what is said here is certain: taints come and go, and a node that is cordoned or
+silent comes back. A cluster that adds nodes by itself may still find one, hence a trouble that may heal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 from kubectl_nrl.api import ClusterReader, Reason
 from kubectl_nrl.errors import ClusterError
 from kubectl_nrl.labels import RAY_CLUSTER, RAY_GROUP, labels_of
-from kubectl_nrl.schema.quantities import quantity
+from kubectl_nrl.manifests.amounts import pod_amounts, show
+from kubectl_nrl.node_room import room_of, selects
 from kubectl_nrl.written import dig, maps
 
 Objects = Sequence[Mapping[str, Any]]
@@ -51,39 +53,23 @@ def _unplaced(run: Mapping[str, Any], cluster: ClusterReader) -> dict[str, Mappi
 
 def _misfit(pod: Mapping[str, Any], nodes: Objects) -> str:
     """Why none of the nodes can hold the pod; empty when one could."""
-    wanted = dig(pod, "spec", "nodeSelector") or {}
-    chosen = [node for node in nodes if wanted.items() <= labels_of(node).items()]
+    spec = pod.get("spec") or {}
+    chosen = [node for node in (room_of(node, {}) for node in nodes) if selects(node, spec)]
     if not nodes:
         return ""
     if not chosen:
-        return "no node has the labels " + ", ".join(f"{key}={value}" for key, value in sorted(wanted.items()))
-    asked = _asked(pod)
+        labels = ", ".join(f"{key}={value}" for key, value in sorted((spec.get("nodeSelector") or {}).items()))
+        return f"no node has what its node selector and affinity ask for{f' ({labels})' if labels else ''}"
+    asked = pod_amounts(spec)
     short: list[str] = []
     for node in chosen:
-        lacking = [name for name in sorted(asked) if _has(node, name) < asked[name]]
+        lacking = [name for name in sorted(asked) if node.total.get(name, 0) < asked[name]]
         if not lacking:
             return ""
         short += lacking
     name = max(sorted(set(short)), key=short.count)
-    most = max((str(dig(node, "status", "allocatable", name) or 0) for node in chosen), key=lambda n: quantity(n) or 0)
-    of = " with its labels" if wanted else ""
-    return f"a pod asks for {name} {_written(pod, name)}, and no node{of} has more than {most}, even empty"
-
-
-def _has(node: Mapping[str, Any], name: str) -> Any:
-    return quantity(dig(node, "status", "allocatable", name)) or 0
-
-
-def _asked(pod: Mapping[str, Any]) -> dict[str, Any]:
-    sums: dict[str, Any] = {}
-    for _, container in maps(dig(pod, "spec", "containers")):
-        for name, value in (dig(container, "resources", "requests") or {}).items():
-            sums[name] = sums.get(name, 0) + (quantity(value) or 0)
-    return sums
-
-
-def _written(pod: Mapping[str, Any], name: str) -> str:
-    """The amount as the pod spells it, where one container asks for all of it."""
-    found = [dig(c, "resources", "requests", name) for _, c in maps(dig(pod, "spec", "containers"))]
-    spelt = [str(value) for value in found if value is not None]
-    return spelt[0] if len(spelt) == 1 else " + ".join(spelt)
+    most = max((node.total.get(name, Fraction(0)) for node in chosen), default=Fraction(0))
+    of = " with its labels" if len(chosen) < len(nodes) else ""
+    return (
+        f"a pod asks for {name} {show(name, asked[name])}, and no node{of} has more than {show(name, most)}, even empty"
+    )

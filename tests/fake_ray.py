@@ -1,7 +1,8 @@
 """A package `ray` whose `ray start` behaves as the real one towards a supervisor, in a fraction of the time.
 
 It binds the ports it is given, says where it is in `ray_current_cluster` when it is up, leaves a worker behind that only its
-open file gives away, and does what FAKE_RAY says: `fail` to start, `die` when a file called `die` appears, or lose a port.
+open file gives away, and does what FAKE_RAY says: `fail` to start, `die` when a file called `die` appears, lose a port when `busy`,
+or start `after FILE` is there.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ if how == "busy" and not (folder.parent / "blocked").exists():
     subprocess.Popen([sys.executable, "-c", thief % flags["port"]], env={}, start_new_session=True)
     time.sleep(0.5)
     sys.exit("OSError: Address already in use")
+while how.startswith("after ") and not Path(how.removeprefix("after ")).exists():
+    time.sleep(0.05)
 held = []
 for name, value in flags.items():
     if name.endswith("port") and name[:3] not in ("min", "max"):

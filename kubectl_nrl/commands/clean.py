@@ -77,8 +77,8 @@ def _list(session: Session, here: Sequence[LocalLeftover], there: ClusterLitter 
     """What was found, before the question; a dry run's listing is its result."""
     output = session.output
     if there is not None:
-        for words in there.seen.unseen:
-            output.warn(words)
+        if there.seen.unseen:
+            output.warn("; ".join(there.seen.unseen))
         if session.namespace is None and not there.all_namespaces:
             output.note(f'namespace "{there.namespace}" (from the kubeconfig context; -n or -A for others)')
     if not dry_run:

@@ -85,7 +85,7 @@ def guard(session: Session, goers: Sequence[Goer], *, yes: bool, force: bool, co
 
 
 def _gpus(cluster: Any, live: Mapping[str, Any], selector: str) -> int | None:
-    from ..watch import gpus_of
+    from ..manifests.amounts import gpus_held
 
     try:
         pods = cluster.list("v1", "Pod", live["metadata"]["namespace"], label_selector=selector) if selector else []
@@ -93,4 +93,4 @@ def _gpus(cluster: Any, live: Mapping[str, Any], selector: str) -> int | None:
         if error.status == 403:
             return None
         raise
-    return sum(gpus_of(pod) for pod in pods if (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed"))
+    return sum(map(gpus_held, pods))

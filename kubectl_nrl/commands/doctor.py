@@ -99,9 +99,9 @@ def _rbac(session: Session) -> ExitCode:
     """The Role, for what this cluster serves; without a cluster, for what every run needs."""
     from ..errors import ClusterError
     from ..facts import discover
-    from ..preflight import role_rules
+    from ..preflight import least_needs, role_rules
     from .connecting import namespace_of, open_cluster
-    from .doctor_namespace import LeastRole, needs
+    from .doctor_namespace import LeastRole
 
     namespace, facts = session.namespace or "default", None
     try:
@@ -110,7 +110,7 @@ def _rbac(session: Session) -> ExitCode:
         facts = discover(cluster)
     except ClusterError as error:
         session.output.note(f"without what only some clusters serve: {error.message}")
-    session.output.result(LeastRole(namespace, role_rules(needs(facts))))
+    session.output.result(LeastRole(namespace, role_rules(least_needs(facts))))
     return ExitCode.OK
 
 

@@ -20,6 +20,7 @@ from .session import Session
 
 if TYPE_CHECKING:
     from ..api import ClusterFacts
+    from ..runs import Survey
 
 
 def kubectl(env: Mapping[str, str], seconds: float) -> Iterator[Finding]:
@@ -92,6 +93,17 @@ class Reached:
         from ..facts import discover
 
         return discover(self.cluster)
+
+    def survey(self) -> Survey:
+        """What the namespace holds of runs, looked at once. Raises `ClusterError`."""
+        with self._lock:
+            return self._survey
+
+    @cached_property
+    def _survey(self) -> Survey:
+        from ..runs import survey
+
+        return survey(self.cluster, self.namespace, all_namespaces=False, clock=self.session.clock)
 
     def probe(self, name: str, look: Callable[[Reached], Iterable[Finding]]) -> Probe:
         """A check that begins when the server answered; a refusal is a note, since it says nothing of what is there."""

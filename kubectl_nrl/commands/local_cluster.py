@@ -39,8 +39,8 @@ def bring_up(
     else:
         if live is not None:
             take_down(session, live)
-        local.prepare(request, plan.run.short)
-        spawn(request.record.folder, session.env)
+        with local.prepared(request, plan.run.short) as made:
+            spawn(made.folder, session.env)
         output.progress(f"cluster {name} is starting on this machine")
     found = until_ready(session, name) if wait else local.find_cluster(name, session.env)
     assert found is not None

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from ..runs import ClusterRun
     from ..watch import JobEnd, JobsApi, LogEnd
 
-#: Exit codes of Ray's final states.
-ENDS = {"SUCCEEDED": ExitCode.OK, "FAILED": ExitCode.FAILED, "STOPPED": ExitCode.STOPPED}
 #: Seconds without a byte after which the rest of a log is given up.
 REST = 15.0
 #: Seconds that the result waits for the log's last bytes.
@@ -111,6 +109,8 @@ class AttendJob:
         self, state: str, reason: str, message: str, ended: datetime | None, log: LogEnd | None,
         code: ExitCode | None = None,
     ) -> ClusterRunResult:  # fmt: skip
+        from ..runs.cluster_jobs import ENDS
+
         record = self._run.record
         facts = LogFacts(self._path, bool(log and log.complete), log.bytes if log else 0) if self._path else None
         return ClusterRunResult(

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError, ExitCode
-from ..rayjob_state import FAILED, STOPPED, SUCCEEDED, Outcome, describe, parse_time, status_of
+from ..rayjob_state import STOPPED, Outcome, describe, parse_time, status_of
 from .connecting import note_wandb, ray_connector
 from .run_failure import of_rayjob
 from .run_launch import commands_for, say_left_alone
@@ -169,7 +169,10 @@ class Attending:
 
     def _nothing_ends_it(self, outcome: Outcome) -> bool:
         """An end that neither KubeRay's rules nor this call act on: what may still run is never deleted on a guess."""
-        return self._plan.lifetime.form == "rules" and outcome.state not in (SUCCEEDED, FAILED, STOPPED)
+        from ..runs.lifetimes import lifetimes
+
+        due = lifetimes(self._follow.rayjob)
+        return outcome.state != STOPPED and due.head is None and not due.kept
 
     def _release(self) -> None:
         from ..apply import release
@@ -215,7 +218,8 @@ class Attending:
 
     def _held(self, outcome: Outcome) -> Held | None:
         """What stays after this end, by the Plan's lifetime and the pods as they are."""
-        from ..watch import gpus_of, is_worker, requests_of
+        from ..manifests.amounts import gpus_held, requests_of
+        from ..watch import is_worker
 
         lifetime = self._plan.lifetime
         if not self._follow.ray_cluster or (outcome.state == STOPPED and lifetime.form != "keep"):
@@ -234,7 +238,7 @@ class Attending:
         if for_good:
             why = "--no-shutdown" if lifetime.form == "keep" else f"no deletion rule of KubeRay matches {outcome.state}"
         asked = {str(p["metadata"]["name"]): requests_of(p) for p in pods}
-        return Held(asked, sum(map(gpus_of, pods)), until, why)
+        return Held(asked, sum(map(gpus_held, pods)), until, why)
 
     def _on_wandb(self, url: str) -> None:
         """Say the page, and keep it on the run's record, which other laptops read."""

@@ -50,13 +50,18 @@ def _start(
     from .. import local
     from ..api import Submission
 
-    made = local.prepare(_request(args, session, config, plan, cluster), plan.run.short)
     submitter: Any = session.manager.choose("submitters", plan.launch.submitter)
+    request = _request(args, session, config, plan, cluster)
+    made: LocalRecord | None = None
     try:
-        submitter.submit(plan.run, local.LocalConnection(session.env), Submission("", plan.launch.script))
+        with local.prepared(request, plan.run.short) as made:
+            submitter.submit(plan.run, local.LocalConnection(session.env), Submission("", plan.launch.script))
         return _follow(args, session, plan, made)
     except KeyboardInterrupt:
-        say_left_alone(session, made.id, "interrupted; the run goes on")
+        if made is None or local.find(made.id, session.env) is None:
+            session.output.plain("interrupted; nothing was started")
+        else:
+            say_left_alone(session, made.id, "interrupted; the run goes on")
         return ExitCode.INTERRUPTED
 
 

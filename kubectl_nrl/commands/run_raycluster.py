@@ -171,7 +171,7 @@ class _Launch:
         _until_ended(jobs, ids)
 
     def _submit(self, drivers: ClusterDrivers, raycluster: Mapping[str, Any]) -> tuple[ClusterRun, RunInfo]:
-        from ..runs import new_record, write_record
+        from ..runs import ClusterRun, new_record, write_record
 
         plan, run = self._plan, self._plan.run
         if self._args.run_id is not None:
@@ -185,7 +185,13 @@ class _Launch:
             submitter=self._submitter.name, submission_id=run.id, recipe=plan.recipe_path.rsplit("/", 1)[-1],
             started=self._session.clock(), pod=drivers.pod, place=run.place,
         )  # fmt: skip
-        written = write_record(self._cluster, record)
+        try:
+            written = write_record(self._cluster, record)
+        except ClusterError as error:
+            if error.status != 403 or not self._submitter.in_ray:
+                raise  # nobody would find it again
+            self._session.output.warn(f"the run is not recorded, and only Ray knows of it: {error.message}")
+            written = ClusterRun(record)
         try:
             run = self._submitter.submit(run, reached, submission)
         except ClusterError as error:
@@ -211,9 +217,11 @@ class _Launch:
             raise NrlError(
                 f"lost Ray while it was asked to run {record.id}: {error.message}", exit_code=ExitCode.UNKNOWN
             ) from error
-        meta = record.config_map["metadata"]
+        uid = record.config_map["metadata"].get("uid")
+        if uid is None:
+            return  # it was never written
         try:
-            self._cluster.delete("v1", "ConfigMap", record.name, record.namespace, uid=meta["uid"])
+            self._cluster.delete("v1", "ConfigMap", record.name, record.namespace, uid=uid)
         except ClusterError as trouble:
             self._session.output.warn(f"configmap/{record.name} of the run that did not start stays: {trouble.message}")
 

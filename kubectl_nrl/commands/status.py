@@ -165,7 +165,7 @@ def _ask_cluster(
     if session.namespace is None and not question.everywhere and not quiet:
         source = "infra file" if written else "kubeconfig context"
         session.output.note(f'namespace "{namespace}" (from the {source}; -n or -A for others)')
-    whose = {**everywhere, "everybody": question.everybody}
+    whose = {**everywhere, "everybody": question.everybody, "quiet": quiet}
     if question.config is not None:
         found = find.of_recipe(session, cluster, namespace, question.config, **whose)
         items = read.several(session, cluster, namespace, found, **everywhere)
@@ -209,7 +209,8 @@ def say_what_to_do(session: Session, status: Status) -> None:
         if item.final and item.run is not None and item.gpus:
             always = ", and nothing will take them from it" if item.stuck else ""
             output.warn(f"run {item.run.id} is over and still holds {item.gpus} GPUs{always}")
-            output.hint(paste(session, item.namespace, "job", "stop", item.run.id))
+            every = f"; all of mine: {paste(session, item.namespace, 'clean')}" if item.stuck else ""
+            output.hint(paste(session, item.namespace, "job", "stop", item.run.id) + every)
     for record in status.here.records:
         if record.orphaned:
             output.warn(f"{record.id}: its supervisor was killed, and nobody ends what it started")

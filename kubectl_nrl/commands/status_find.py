@@ -5,10 +5,10 @@ Objects are found by labels and names, never by a guess: a RayJob's Ray cluster 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..errors import UsageError
+from ..errors import ClusterError, UsageError
 from ..labels import CLUSTER, UPSTREAM_OWNER, ownership
 from ..rayjob_state import outcome, status_of
 from .connecting import RAY_API
@@ -26,14 +26,23 @@ def is_recipe(session: Session, word: str) -> bool:
     return word.endswith((".yaml", ".yml")) or (session.cwd / word).is_file()
 
 
-def mine(session: Session, cluster: Any, namespace: str, *, everywhere: bool, everybody: bool) -> list[Object]:
+def mine(
+    session: Session, cluster: Any, namespace: str, *, everywhere: bool, everybody: bool, quiet: bool = False
+) -> list[Object]:
     """RayJobs and long-lived RayClusters, newest first: mine (this tool's and upstream's), or everybody's."""
     selector = "" if everybody else f"{UPSTREAM_OWNER}={session.user.name}"
-    return _list(session, cluster, namespace, selector, everywhere=everywhere, everybody=everybody)
+    return _list(session, cluster, namespace, selector, everywhere=everywhere, everybody=everybody, quiet=quiet)
 
 
 def of_recipe(
-    session: Session, cluster: Any, namespace: str, config: Config, *, everywhere: bool, everybody: bool
+    session: Session,
+    cluster: Any,
+    namespace: str,
+    config: Config,
+    *,
+    everywhere: bool,
+    everybody: bool,
+    quiet: bool = False,
 ) -> list[Object]:
     """RayJobs and long-lived RayClusters that were made from a recipe and infra file of these names, newest first."""
     from ..manifests.names import label_value
@@ -41,7 +50,7 @@ def of_recipe(
 
     name = label_value(role_name(config, "training", session.new_run()))
     selector = f"{CLUSTER}={name}" + ("" if everybody else f",{UPSTREAM_OWNER}={session.user.name}")
-    return _list(session, cluster, namespace, selector, everywhere=everywhere, everybody=everybody)
+    return _list(session, cluster, namespace, selector, everywhere=everywhere, everybody=everybody, quiet=quiet)
 
 
 def infra_namespace(config: Config) -> str:
@@ -77,17 +86,31 @@ def unfinished(objects: Sequence[Object]) -> list[Object]:
 
 
 def _list(
-    session: Session, cluster: Any, namespace: str, selector: str, *, everywhere: bool, everybody: bool
+    session: Session, cluster: Any, namespace: str, selector: str, *, everywhere: bool, everybody: bool, quiet: bool
 ) -> list[Object]:
     words = {"label_selector": selector, "all_namespaces": everywhere}
     jobs, clusters = together(
         lambda: cluster.list(RAY_API, "RayJob", namespace, **words),
-        lambda: cluster.list(RAY_API, "RayCluster", namespace, **words),
+        lambda: _ray_clusters(cluster, namespace, words, lambda text: None if quiet else session.output.note(text)),
     )
     found = [*jobs, *(c for c in clusters if not _made_for_a_job(c))]
     if not everybody:
         found = [obj for obj in found if ownership(obj, session.user).mine]
     return sorted(found, key=lambda obj: str(obj["metadata"].get("creationTimestamp") or ""), reverse=True)
+
+
+def _ray_clusters(
+    cluster: Any, namespace: str, words: Mapping[str, Any], note: Callable[[str], None]
+) -> Sequence[Object]:
+    """Who may see RayJobs alone still gets those, and a note."""
+    try:
+        found: Sequence[Object] = cluster.list(RAY_API, "RayCluster", namespace, **words)
+    except ClusterError as error:
+        if error.status != 403:
+            raise
+        note("runs only: Ray clusters may not be listed with these permissions")
+        return ()
+    return found
 
 
 def _made_for_a_job(raycluster: Object) -> bool:

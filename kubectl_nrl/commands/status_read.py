@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
 from ..labels import RAY_CLUSTER, labels_of
+from ..manifests.amounts import ENDED
 from ..rayjob_state import status_of
 from .connecting import RAY_API, paste
 from .run_launch import commands_for
@@ -139,7 +140,7 @@ class Asked(Sequence["Provider"]):
 
 def _there(pods: Iterable[Object]) -> tuple[Object, ...]:
     """Pods that hold something: they have not ended."""
-    return tuple(p for p in pods if (p.get("status") or {}).get("phase") not in ("Succeeded", "Failed"))
+    return tuple(p for p in pods if (p.get("status") or {}).get("phase") not in ENDED)
 
 
 def _ray_cluster_name(obj: Object) -> str:

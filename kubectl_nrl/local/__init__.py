@@ -10,7 +10,7 @@ from .cleaning import Leftover, clear, leftovers
 from .connection import LocalConnection, LocalJobs
 from .finding import clusters, find, find_cluster, newest_of_recipe, runs
 from .record import LocalRecord, Role, is_alive
-from .requests import Daemon, Request, prepare
+from .requests import Daemon, Request, prepared
 
 __all__ = [
     "Daemon",
@@ -27,6 +27,6 @@ __all__ = [
     "is_alive",
     "leftovers",
     "newest_of_recipe",
-    "prepare",
+    "prepared",
     "runs",
 ]

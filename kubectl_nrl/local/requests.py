@@ -9,7 +9,8 @@ import secrets
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -116,14 +117,45 @@ def _write_down(request: Request, folder: Path, short: str) -> LocalRecord:
     return made
 
 
+@contextmanager
+def prepared(request: Request, short: str) -> Iterator[LocalRecord]:
+    """`prepare` for a block that starts its supervisor: when the block ends before one was, whatever ends it, nothing stays.
+
+    An interrupt that finds a supervisor there already leaves the run to it, and `find` says so.
+    """
+    made = prepare(request, short)
+    try:
+        yield made
+    except BaseException:
+        _withdraw(made)
+        raise
+
+
+def _withdraw(made: LocalRecord) -> None:
+    """Remove what was prepared, unless a supervisor has, or had, taken it: it holds the lock, or has written itself down."""
+    _let_go(made.folder)
+    try:
+        lock = _lock(made.folder)
+    except OSError:
+        return
+    try:
+        found = record.read(made.folder)
+        if found is not None and not found.supervisor:
+            sessions.remove(Path(made.session))
+            shutil.rmtree(made.folder, ignore_errors=True)
+    finally:
+        os.close(lock)
+
+
 def spawn(folder: Path, env: Mapping[str, str]) -> None:
     """Start the supervisor of a prepared directory; it lives on when this process ends. Raises `ClusterError`."""
     try:
-        lock = _held.pop(folder) if folder in _held else _lock(folder)
+        if folder not in _held:
+            _held[folder] = _lock(folder)
         try:
-            _start(folder, lock, env)
+            _start(folder, _held[folder], env)
         finally:
-            os.close(lock)
+            _let_go(folder)
     except OSError as error:
         raise ClusterError(f"the run's supervisor cannot be started: {error.strerror or error}") from error
 

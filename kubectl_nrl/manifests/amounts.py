@@ -14,6 +14,8 @@ from ..schema.quantities import quantity
 #: Resource name -> amount, in the resource's own unit (cores, bytes, devices).
 Amounts = dict[str, Fraction]
 
+_BINARY = (("Ti", 1024**4), ("Gi", 1024**3), ("Mi", 1024**2))
+
 
 def amounts(listed: Any) -> Amounts:
     """A ResourceList as numbers; what is no quantity is left out."""
@@ -54,10 +56,33 @@ def plus(left: Mapping[str, Fraction], right: Mapping[str, Fraction], times: int
     return total
 
 
+#: Pods that have ended hold nothing.
+ENDED = ("Succeeded", "Failed")
+
+
+def occupies(pod: Mapping[str, Any]) -> bool:
+    """Whether a pod keeps its share of a node: it has one, and has not ended."""
+    return bool((pod.get("spec") or {}).get("nodeName")) and (pod.get("status") or {}).get("phase") not in ENDED
+
+
+def gpus_held(pod: Mapping[str, Any]) -> int:
+    """GPUs that a pod keeps from others, as KubeRay knows them: each resource whose name ends in `gpu` (common/pod.go)."""
+    asked = pod_amounts(pod.get("spec") or {}) if occupies(pod) else {}
+    return sum(int(amount) for name, amount in asked.items() if name.endswith("gpu"))
+
+
+def requests_of(pod: Mapping[str, Any]) -> dict[str, str]:
+    """What a pod requests, as people write it (`cpu: 200m`)."""
+    return {name: show(name, amount) for name, amount in sorted(pod_amounts(pod["spec"]).items()) if amount}
+
+
 def show(name: str, amount: Fraction) -> str:
-    """An amount as people write it: bytes in Gi, cores with at most three places."""
-    if name.endswith(("memory", "storage", "ephemeral-storage")):
-        return f"{_short(amount / 1024**3)}Gi" if abs(amount) >= 1024**3 else f"{_short(amount / 1024**2)}Mi"
+    """An amount as people write it: bytes in Ti, Gi or Mi with at most three places, parts of a core as `500m`."""
+    if name.endswith(("memory", "storage")) or "hugepages-" in name:
+        unit, size = next((u for u in _BINARY if abs(amount) >= u[1]), _BINARY[-1])
+        return f"{_short(amount / size)}{unit}"
+    if name.endswith("cpu") and amount.denominator != 1:
+        return f"{_short(amount * 1000)}m"
     return _short(amount)
 
 

@@ -6,8 +6,9 @@ Nothing is written here, and no Secret's value is read into a message.
 from __future__ import annotations
 
 from .kuberay import kuberay_check
+from .least_role import least_needs
 from .look import Answers, look
-from .permissions import Need, Wanted, by_resource, granted, permission_checks, rayjob_needs, role_rules
+from .permissions import Need, Wanted, by_resource, granted, permission_checks, role_rules
 from .room import Room, room_of
 from .side_by_side import side_by_side
 from .topic import Topic, blocking, looked_at, refusal, words
@@ -22,10 +23,10 @@ __all__ = [
     "by_resource",
     "granted",
     "kuberay_check",
+    "least_needs",
     "look",
     "looked_at",
     "permission_checks",
-    "rayjob_needs",
     "refusal",
     "role_rules",
     "room_of",

@@ -67,10 +67,9 @@ def rayjob_needs(wanted: Wanted) -> Iterator[Need]:
 
 
 def raycluster_needs(plan: Plan) -> Iterator[Need]:
-    """The same for long-lived clusters: they are changed in place, and drivers are reached through their heads."""
+    """The same for long-lived clusters: what is there is used again, and drivers are reached through their heads."""
     for verb in ("get", "list", "watch"):
         yield Need(verb, RAY, "rayclusters", "to see when the cluster is ready")
-    yield Need("patch", RAY, "rayclusters", "to keep what was last applied", False)
     yield Need("delete", RAY, "rayclusters", "for `cluster down` and --recreate", False)
     for verb in ("list", "watch"):
         yield Need(verb, "", "pods", "to find the head, and to say why pods wait")
@@ -80,8 +79,8 @@ def raycluster_needs(plan: Plan) -> Iterator[Need]:
         yield Need("create", "", "pods/portforward", "to ask Ray whether it is up, and what runs there")
     else:
         yield Need("create", "", "pods/portforward", "to submit the driver and read its log")
-    for verb in ("get", "create", "patch"):
-        yield Need(verb, "", "configmaps", "to keep the run's record", False)
+    for verb in ("get", "list", "create", "patch", "delete"):
+        yield Need(verb, "", "configmaps", "to keep and find the run's record", False)
     yield Need("list", "", "events", "to say why pods wait", False)
 
 
@@ -99,11 +98,29 @@ def planned_needs(plan: Plan, plural: Callable[[str, str], str]) -> Iterator[Nee
             yield Need("get", awaited, plural(ref.api_version, ref.kind), f"to wait for {ref.kind} {ref.name}")
 
 
+def standing_needs(plan: Plan, plural: Callable[[str, str], str]) -> Iterator[Need]:
+    """What it takes to use again what is there: to see each planned object, and to give it its owner."""
+    for obj in plan.objects:
+        group, resource = obj.api_version.rpartition("/")[0], plural(obj.api_version, obj.kind)
+        yield Need("get", group, resource, f"to see whether {obj.kind} {obj.name} is there")
+        if obj.kind == "Deployment":
+            yield Need("watch", group, resource, "to see when it is up")
+        elif obj.kind != "RayCluster":
+            yield Need(
+                "patch", group, resource, f"to have {obj.kind} {obj.name} removed with what it belongs to", False
+            )
+
+
 def plan_needs(plan: Plan, wanted: Wanted, plural: Callable[[str, str], str]) -> list[Need]:
-    """All that this Plan needs, each permission once, required where any use of it is."""
-    own = rayjob_needs(wanted) if plan.kind == "RayJob" else raycluster_needs(plan)
+    """All that this Plan needs, each permission once."""
+    own = [*rayjob_needs(wanted)] if plan.kind == "RayJob" else [*raycluster_needs(plan), *standing_needs(plan, plural)]
+    return each_once((*planned_needs(plan, plural), *own))
+
+
+def each_once(needs: Iterable[Need]) -> list[Need]:
+    """Each permission once, required where any use of it is."""
     found: dict[tuple[str, str, str], Need] = {}
-    for need in (*planned_needs(plan, plural), *own):
+    for need in needs:
         key = (need.verb, need.group, need.resource)
         if key not in found or (need.required and not found[key].required):
             found[key] = need

@@ -10,7 +10,6 @@ from .gather import gather
 from .judge import snapshot, troubles
 from .model import GroupView, Heals, Situation, Snapshot, Trouble
 from .pods import being_deleted, is_ready, is_worker, name_of
-from .quantities import gpus_of, requests_of
 
 __all__ = [
     "GroupView",
@@ -20,11 +19,9 @@ __all__ = [
     "Trouble",
     "being_deleted",
     "gather",
-    "gpus_of",
     "is_ready",
     "is_worker",
     "name_of",
-    "requests_of",
     "snapshot",
     "troubles",
 ]

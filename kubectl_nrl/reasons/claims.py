@@ -7,14 +7,13 @@ from typing import Any
 
 from ..api import ClusterReader, Reason
 from ..errors import ClusterError
+from ..facts import DRA_VERSIONS
+from ..raycluster_state import condition
 from .causes import one_line
 from .pod_judge import event_time
-from .pods import being_deleted, condition, name_of, role_of
+from .pods import being_deleted, name_of, role_of
 
 Objects = Sequence[Mapping[str, Any]]
-
-#: Newest first: the shape of a claim's status does not differ.
-DRA_VERSIONS = ("v1", "v1beta2", "v1beta1")
 
 
 def volume_reasons(cluster: ClusterReader, namespace: str, pods: Objects, events: Objects) -> Iterator[Reason]:
@@ -74,6 +73,7 @@ def _classes(claim: Mapping[str, Any]) -> list[str]:
 
 
 def _claims(cluster: ClusterReader, namespace: str) -> Sequence[Mapping[str, Any]]:
+    # Newest first: the shape of a claim's status does not differ.
     for version in DRA_VERSIONS:
         found = _read(cluster, f"resource.k8s.io/{version}", "ResourceClaim", namespace)
         if found:

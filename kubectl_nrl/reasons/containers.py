@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from ..raycluster_state import condition
 from ..rayjob_state import parse_time
 from .causes import Cause, cause, image_cause, missing
 from .model import Heals
-from .pods import Pod, condition, container_statuses
+from .pods import Pod, container_statuses
 
 #: Waiting reasons of a container that is simply on its way.
 ON_ITS_WAY = frozenset({"ContainerCreating", "PodInitializing"})

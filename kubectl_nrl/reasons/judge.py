@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from .. import raycluster_state
 from ..api import Reason
+from ..manifests.amounts import gpus_held
 from ..rayjob_state import describe, outcome, parse_time, status_of
 from .causes import Cause, countless, one_line
 from .model import GroupView, Situation, Snapshot, Trouble
 from .pod_judge import cause_of
-from .pods import being_deleted, condition, is_ready, name_of, role_of, who
-from .quantities import gpus_of
+from .pods import being_deleted, is_ready, name_of, role_of, who
 from .ray_objects import ray_cluster_troubles, rayjob_troubles, wanted
 
 _ORDER = {"never": 0, "by hand": 1, "alone": 2}
@@ -124,16 +125,8 @@ def _state(rayjob: Mapping[str, Any] | None, cluster: Mapping[str, Any] | None) 
         return end.state if end else str(status.get("jobDeploymentStatus") or "Created"), describe(status)
     if cluster is None:
         return "Absent", "there is no such Ray cluster"
-    if cluster["metadata"].get("deletionTimestamp"):
-        return "Terminating", "being deleted"
-    if (cluster.get("spec") or {}).get("suspend") or condition(cluster, "RayClusterSuspended").get("status") == "True":
-        return "Suspended", "suspended: it has no pods"
-    # status.state stays `ready` when pods die afterwards, so the head's condition is asked as well (facts 5.8).
-    if (cluster.get("status") or {}).get("state") == "ready":
-        head = condition(cluster, "HeadPodReady")
-        gone = head.get("status") == "False"
-        return ("Degraded", "its head is not ready") if gone else ("Ready", "ready")
-    return "Starting", "its pods are starting"
+    found = raycluster_state.state_of(cluster)
+    return found, raycluster_state.describe(found)
 
 
 def _groups(situation: Situation) -> Iterator[GroupView]:
@@ -148,7 +141,7 @@ def _groups(situation: Situation) -> Iterator[GroupView]:
         kind = "head" if role == "head" else "worker" if role.startswith("workers") else "other"
         states = Counter(_pod_state(p) for p in pods)
         yield GroupView(
-            kind, name, sum(map(is_ready, alive)), max(total, len(alive)), sum(map(_held, pods)), dict(states)
+            kind, name, sum(map(is_ready, alive)), max(total, len(alive)), sum(map(gpus_held, pods)), dict(states)
         )
 
 
@@ -159,10 +152,3 @@ def _pod_state(pod: Mapping[str, Any]) -> str:
         return "Ready"
     cause = cause_of(pod)
     return cause.reason if cause else str((pod.get("status") or {}).get("phase") or "Pending")
-
-
-def _held(pod: Mapping[str, Any]) -> int:
-    """GPUs that a pod holds: it has a node, and has not ended."""
-    status = pod.get("status") or {}
-    bound = (pod.get("spec") or {}).get("nodeName") and status.get("phase") not in ("Succeeded", "Failed")
-    return gpus_of(pod) if bound else 0

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from ..raycluster_state import condition
 from . import containers
 from .causes import Cause, cause, missing, one_line, unschedulable
-from .pods import Pod, being_deleted, condition, container_statuses, is_ready
+from .pods import Pod, being_deleted, container_statuses, is_ready
 
 #: Seconds after which a scheduler that said nothing of a pod, or a kubelet that did nothing with it, is suspected.
 UNSEEN, UNSTARTED = 30.0, 60.0

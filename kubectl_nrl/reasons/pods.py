@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..labels import RAY_GROUP, RAY_NODE_TYPE, labels_of
+from ..raycluster_state import condition
 
 Pod = Mapping[str, Any]
 
@@ -20,12 +21,6 @@ def being_deleted(pod: Pod) -> bool:
 
 def is_worker(pod: Pod) -> bool:
     return labels_of(pod).get(RAY_NODE_TYPE) == "worker"
-
-
-def condition(obj: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
-    """The condition of that type in the object's status; empty when it has none."""
-    conditions = (obj.get("status") or {}).get("conditions") or ()
-    return next((c for c in conditions if c.get("type") == kind), {})
 
 
 def is_ready(pod: Pod) -> bool:

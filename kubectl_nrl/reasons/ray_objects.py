@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from ..raycluster_state import condition
 from ..rayjob_state import message_of, outcome, status_of
 from .causes import cause, denied, one_line
 from .containers import older
 from .model import Trouble
 from .pod_judge import event_time
-from .pods import condition, name_of, who, workers_of
+from .pods import name_of, who, workers_of
 
 #: Seconds after which an object that KubeRay has not looked at means that its operator is not there.
 UNSEEN = 20.0

@@ -1,4 +1,4 @@
-"""What a run, or a part of one, keeps from others: its pods, and the GPUs they ask for."""
+"""What a run, or a part of one, keeps from others: its pods, and their GPUs."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..labels import RAY_CLUSTER, labels_of
+from ..manifests.amounts import gpus_held, occupies
 
 
 @dataclass(frozen=True)
 class Holds:
-    """Pods by name, the GPUs that those which have not ended ask for, and Ray clusters as (name, uid)."""
+    """Pods by name, the GPUs that those hold which are on a node and have not ended, and Ray clusters as (name, uid)."""
 
     pods: tuple[str, ...] = ()
     gpus: int = 0
@@ -37,20 +38,10 @@ def held(pods: Iterable[Mapping[str, Any]], rayclusters: Iterable[Mapping[str, A
 
 
 def held_gpus(pods: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """GPUs that pods hold, by their RayCluster's name; a pod that has ended holds none."""
+    """GPUs that pods hold, by their RayCluster's name; a pod without a node, or one that has ended, holds none."""
     held: dict[str, int] = {}
     for pod in pods:
         cluster = labels_of(pod).get(RAY_CLUSTER)
-        if cluster and (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
-            held[cluster] = held.get(cluster, 0) + _gpus(pod)
+        if cluster and occupies(pod):
+            held[cluster] = held.get(cluster, 0) + gpus_held(pod)
     return held
-
-
-def _gpus(pod: Mapping[str, Any]) -> int:
-    """As KubeRay counts them: each resource whose name ends in `gpu`, by limit (ray-operator common/pod.go)."""
-    total = 0
-    for container in (pod.get("spec") or {}).get("containers") or ():
-        for name, value in ((container.get("resources") or {}).get("limits") or {}).items():
-            if name.endswith("gpu") and str(value).isdecimal():
-                total += int(value)
-    return total

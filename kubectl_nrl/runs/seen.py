@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import ClusterError
+from .cluster_jobs import ENDS
 from .cluster_run import ClusterRun
 
 RAY_API = "ray.io/v1"
-#: Ray's final states.
-FINAL = frozenset({"SUCCEEDED", "FAILED", "STOPPED"})
 #: Clusters that are asked at the same time.
 AT_ONCE = 8
 
@@ -28,7 +27,7 @@ class SeenRun:
 
     @property
     def final(self) -> bool:
-        return self.state in FINAL
+        return self.state in ENDS
 
 
 def see(
@@ -42,13 +41,13 @@ def see(
     `connect` reaches Ray by a RayCluster object, `history(namespace, name)` says what became of a head. Raises `ClusterError` when
     the API server is away.
     """
-    open_runs = [run for run in runs if run.state not in FINAL]
+    open_runs = [run for run in runs if run.state not in ENDS]
     places = list({(run.namespace, run.ray_cluster, run.ray_cluster_uid) for run in open_runs})
     with ThreadPoolExecutor(AT_ONCE) as pool:
         answers = dict(zip(places, pool.map(lambda place: _ask(cluster, connect, *place), places), strict=True))
     found = []
     for run in runs:
-        if run.state in FINAL:
+        if run.state in ENDS:
             found.append(SeenRun(run, run.state, run.reason, run.message))
         else:
             answer = answers[run.namespace, run.ray_cluster, run.ray_cluster_uid]

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..reasons.pods import being_deleted, condition, container_statuses, name_of, role_of
+from ..raycluster_state import condition
+from ..reasons.pods import being_deleted, container_statuses, name_of, role_of
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ What a state means is not decided here but in `kubectl_nrl.rayjob_state`, which 
 
 from __future__ import annotations
 
-from ..reasons import being_deleted, gpus_of, is_worker, requests_of
+from ..reasons import being_deleted, is_worker
 from ..run_directory import directory
 from .driver_log import DriverLog, JobsApi, LogEnd, Source
 from .follow import End, Follow, RunTarget
@@ -40,14 +40,12 @@ __all__ = [
     "ask_health",
     "being_deleted",
     "directory",
-    "gpus_of",
     "is_worker",
     "parts_of",
     "pieces",
     "pods_of",
     "read_record",
     "readiness_of",
-    "requests_of",
     "shown",
     "workers_of",
 ]

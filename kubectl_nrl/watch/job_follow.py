@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ..errors import ClusterError
+from ..rayjob_state import FAILED, STOPPED, SUCCEEDED
 from .driver_log import DriverLog, JobsApi
 
 RAY_API = "ray.io/v1"
@@ -20,7 +21,7 @@ RAY_API = "ray.io/v1"
 POLL = 0.5
 #: Seconds without an answer before that is said.
 QUIET = 3.0
-FINAL = frozenset({"SUCCEEDED", "FAILED", "STOPPED"})
+FINAL = frozenset({SUCCEEDED, FAILED, STOPPED})
 
 
 @dataclass(frozen=True)

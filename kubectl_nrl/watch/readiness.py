@@ -1,7 +1,7 @@
 """Whether a RayCluster or a Deployment is up, from its object alone, and what is missing in words.
 
-KubeRay does not take `state: ready` back when pods die, nor the condition RayClusterProvisioned, so both conditions and the workers'
-count are asked for together (ray-operator: raycluster_controller.go, calculateStatus).
+What a RayCluster's status means is decided in `raycluster_state`; here more is asked for before something is submitted to it: that
+KubeRay has seen this very spec, and that all its pods were ready once (the condition RayClusterProvisioned).
 """
 
 from __future__ import annotations
@@ -10,6 +10,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..raycluster_state import (
+    CREATED,
+    DEGRADED,
+    READY,
+    STARTING,
+    condition,
+    describe,
+    head_ready,
+    is_true,
+    reason_of,
+    state_of,
+    whole,
+)
 from ..rayjob_state import status_of
 
 
@@ -29,15 +42,10 @@ def readiness_of(live: Mapping[str, Any], suspended_by: str = "") -> Readiness:
     return _deployment(live) if live.get("kind") == "Deployment" else _ray_cluster(live, suspended_by)
 
 
-def conditions_of(live: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Conditions by type."""
-    return {str(c.get("type")): c for c in status_of(live).get("conditions") or ()}
-
-
 def workers_of(live: Mapping[str, Any]) -> tuple[int, int]:
     """Ready and desired workers of a RayCluster, as KubeRay counts them."""
     status = status_of(live)
-    return int(status.get("readyWorkerReplicas") or 0), int(status.get("desiredWorkerReplicas") or 0)
+    return whole(status.get("readyWorkerReplicas")), whole(status.get("desiredWorkerReplicas"))
 
 
 def _ray_cluster(live: Mapping[str, Any], suspended_by: str) -> Readiness:
@@ -45,38 +53,19 @@ def _ray_cluster(live: Mapping[str, Any], suspended_by: str) -> Readiness:
         if suspended_by:
             return Readiness(False, f"suspended: {suspended_by} has not admitted it yet")
         return Readiness(False, "suspended (its spec.suspend is true)", stuck=True)
-    status = status_of(live)
-    if not status or int(status.get("observedGeneration") or 0) < int(live["metadata"].get("generation") or 0):
-        return Readiness(False, "accepted, KubeRay has not looked at it yet")
-    missing = _trouble(live) or _missing(live)
-    return Readiness(False, missing) if missing else Readiness(True, f"ready, {_count(workers_of(live)[1], 'worker')}")
-
-
-def _trouble(live: Mapping[str, Any]) -> str:
-    """What KubeRay complains of."""
-    status, failure = status_of(live), conditions_of(live).get("ReplicaFailure") or {}
-    if status.get("state") == "failed":
-        return f"failed: {_line(status.get('reason')) or 'KubeRay does not say why'}"
-    if failure.get("status") == "True":
-        return f"{failure.get('reason') or 'ReplicaFailure'}: {_line(failure.get('message'))}"
-    return ""
-
-
-def _missing(live: Mapping[str, Any]) -> str:
-    """What is not there yet; a KubeRay that writes no conditions (before 1.3) only says `state`."""
-    conditions = conditions_of(live)
-    met = {name for name, condition in conditions.items() if condition.get("status") == "True"}
-    if conditions and "HeadPodReady" not in met:
-        return "its head pod is not ready"
-    ready, desired = workers_of(live)
-    if ready < desired:
-        return f"{ready}/{desired} workers ready"
-    provisioned = "RayClusterProvisioned" in met if conditions else status_of(live).get("state") == "ready"
-    return "" if provisioned else "starting"
+    state, reason = state_of(live), _line(reason_of(live))
+    if whole(status_of(live).get("observedGeneration")) < whole(live["metadata"].get("generation")):
+        state, reason = CREATED, ""
+    if state == READY and (is_true(live, "RayClusterProvisioned") or not status_of(live).get("conditions")):
+        return Readiness(True, f"ready, {_count(workers_of(live)[1], 'worker')}")
+    if state in (READY, STARTING, DEGRADED) and head_ready(live):
+        ready, desired = workers_of(live)
+        return Readiness(False, f"{ready}/{desired} workers ready" if ready < desired else describe(STARTING))
+    return Readiness(False, f"{describe(state)}: {reason}" if reason else describe(state))
 
 
 def _deployment(live: Mapping[str, Any]) -> Readiness:
-    status, conditions = status_of(live), conditions_of(live)
+    status = status_of(live)
     if int(status.get("observedGeneration") or 0) < int(live["metadata"].get("generation") or 0):
         return Readiness(False, "accepted, its controller has not looked at it yet")
     wanted = (live.get("spec") or {}).get("replicas")
@@ -85,10 +74,9 @@ def _deployment(live: Mapping[str, Any]) -> Readiness:
     if min(available, updated) >= wanted:
         return Readiness(True, f"ready, {_count(wanted, 'replica')}")
     for name in ("ReplicaFailure", "Progressing"):
-        condition = conditions.get(name) or {}
-        failed = condition.get("status") == ("True" if name == "ReplicaFailure" else "False")
-        if failed:
-            return Readiness(False, f"{condition.get('reason')}: {_line(condition.get('message'))}")
+        found = condition(live, name)
+        if found.get("status") == ("True" if name == "ReplicaFailure" else "False"):
+            return Readiness(False, f"{found.get('reason')}: {_line(found.get('message'))}")
     return Readiness(False, f"{min(available, updated)}/{wanted} replicas ready")
 
 

@@ -127,8 +127,9 @@ def test_a_preempted_run_says_by_whom_and_is_followed_through_its_second_attempt
     high.until(lambda: "started" in high.out, "the driver of the run that preempts")
     low.until(lambda: "Preempted" in low.err, "the preemption")
     assert "rayjob/boss" in low.err
-    cli.open("low", attempt=2)  # the first one may live for a moment after its eviction
     cli.open("high")
+    low.until(lambda: low.out.count("started") == 2, "the driver of its second attempt")
+    cli.open("low", attempt=2)  # the first one may live for a moment after its eviction
     assert (high.end(), low.end()) == (0, 0), f"{high}\n{low}"
     assert low.out == "started\nstarted\ndone\n"
     assert "SUCCEEDED" in low.err

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import yaml
+from cluster.fault_proxy import FaultProxy
 from cluster.fixtures import Cluster
-from command_line import CommandLine, wait_until
+from command_line import CommandLine, Running, wait_until
 from nrl_plugins.dra_computedomain import ComputeDomain
 from nrl_plugins.scheduler_default import DefaultScheduler
 from nrl_plugins.scheduler_kai import KaiScheduler
@@ -229,12 +231,21 @@ def claims(cli: CommandLine, claim: str) -> None:
         (cli.directory / file).write_text(yaml.safe_dump(data))
 
 
+@contextmanager
+def claims_out_of_sight(cli: CommandLine) -> Iterator[dict[str, str]]:
+    """The environment of somebody who may not look at volume claims beforehand: else their absence is said before anything exists."""
+    with FaultProxy(cli.cluster.kubeconfig) as proxy:
+        proxy.answer(403, times=1, method="GET", path="/persistentvolumeclaims/")
+        yield {"KUBECONFIG": str(proxy.kubeconfig)}
+
+
 def test_a_start_that_waits_for_a_hand_too_long_is_given_up_and_gives_all_back(cli: CommandLine) -> None:
     """A typo must not hold a rack of GPUs over a weekend: here the head runs while its worker can never."""
     claims(cli, "nope")
-    running = cli.start("run recipe.yaml --infra infra.yaml --start-timeout 4 -o json")
-    running.until(lambda: "head" in cli.pods(), "the head")
-    assert running.end() == 4, running
+    with claims_out_of_sight(cli) as through:
+        running = cli.start("run recipe.yaml --infra infra.yaml --start-timeout 4 -o json", **through)
+        running.until(lambda: "head" in cli.pods(), "the head")
+        assert running.end() == 4, running
     assert cli.pods() == []
     assert cli.rayjobs() == []
     assert "gave up: it cannot start after" in running.err
@@ -245,7 +256,12 @@ def test_a_start_that_waits_for_a_hand_too_long_is_given_up_and_gives_all_back(c
 
 def test_a_cause_that_somebody_mends_lets_the_run_go_on(cli: CommandLine) -> None:
     claims(cli, "late")
-    running = cli.start("run recipe.yaml --infra infra.yaml --start-timeout 300")
+    with claims_out_of_sight(cli) as through:
+        running = cli.start("run recipe.yaml --infra infra.yaml --start-timeout 300", **through)
+        mend_late(cli, running)
+
+
+def mend_late(cli: CommandLine, running: Running) -> None:
     running.until(lambda: '"late" does not exist' in running.err, "the cause")
     name = f"late-{cli.namespace}"
     size = {"storage": "1Mi"}

@@ -42,7 +42,25 @@ def test_a_full_cluster_is_left_to_the_schedulers_own_words() -> None:
 
 def test_labels_that_no_node_has_are_named() -> None:
     (line,) = messages(pod({"cpu": "1"}, nodeSelector={"pool": "gb300"}), node("a", pool="cpu"))
-    assert line.endswith("no node has the labels pool=gb300")
+    assert line.endswith("no node has what its node selector and affinity ask for (pool=gb300)")
+
+
+def test_labels_that_an_affinity_requires_count_as_well() -> None:
+    term = {"matchExpressions": [{"key": "pool", "operator": "In", "values": ["gb300"]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    asks = pod({"nvidia.com/gpu": "8"}, affinity={"nodeAffinity": required})
+    (line,) = messages(asks, node("a", "16", pool="cpu"), node("b", "4", pool="gb300"))
+    assert line.endswith("no node with its labels has more than 4, even empty")
+
+
+def test_a_node_that_is_only_away_for_now_could_hold_a_pod() -> None:
+    away = node("a", "8")
+    away["spec"] = {
+        "unschedulable": True,
+        "taints": [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}],
+    }
+    away["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
+    assert messages(pod({"nvidia.com/gpu": "8"}), away) == []
 
 
 def test_only_nodes_with_the_asked_labels_count() -> None:

@@ -45,7 +45,7 @@ class Yard:
         spec = {"deletionStrategy": {"deletionRules": rules}}
         made = self.put("RayJob", name, owner=owner, spec=spec, status=status)
         cluster = self.put("RayCluster", f"{name}-c", owner=owner, run=name, refs=[_ref(made)])
-        pod = {"containers": [{"resources": {"limits": {"nvidia.com/gpu": "4"}}}]}
+        pod = {"nodeName": "n0", "containers": [{"resources": {"limits": {"nvidia.com/gpu": "4"}}}]}
         labels = {"ray.io/cluster": f"{name}-c", "ray.io/node-type": "worker"}
         self.put("Pod", f"{name}-w0", owner=owner, run=name, refs=[_ref(cluster)], spec=pod, labels=labels)
 

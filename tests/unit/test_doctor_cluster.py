@@ -20,6 +20,13 @@ FORBIDDEN = ClusterError("may not", status=403, reason="Forbidden")
 MINE = {"kubectl-nrl/managed": "true", "kubectl-nrl/owner": USER, "kubectl-nrl/run": "r1"}
 OLD = "2020-01-01T00:00:00Z"
 
+#: Rules that do not match a job that was stopped.
+RULES = {
+    "deletionStrategy": {
+        "deletionRules": [{"policy": "DeleteCluster", "condition": {"jobStatus": "FAILED", "ttlSeconds": 0}}]
+    }
+}
+
 
 class Desk:
     """A doctor's desk: a cluster in memory, what it serves, and its findings."""
@@ -156,27 +163,43 @@ def test_missing_permissions_are_named_together_with_the_role_to_ask_for(desk: D
     assert failed["fix"].startswith("kubectl nrl doctor --rbac -n default")
 
 
+def hold_gpus(desk: Desk, job_status: str, spec: Any) -> None:
+    """A run that is over and has a Ray cluster with a pod of four GPUs."""
+    status = {"jobDeploymentStatus": "Complete", "jobStatus": job_status, "rayClusterName": "c1", "endTime": OLD}
+    job = desk.put("RayJob", "t", MINE, status=status, spec=spec)
+    owner = {"ownerReferences": [{"kind": "RayJob", "name": "t", "uid": job["metadata"]["uid"]}]}
+    desk.put("RayCluster", "c1", MINE, metadata=owner)
+    pod = {"nodeName": "n0", "containers": [{"resources": {"limits": {"nvidia.com/gpu": 4}}}]}
+    desk.put("Pod", "p", {"ray.io/cluster": "c1"}, spec=pod)
+
+
 def test_a_run_that_is_over_and_holds_gpus_is_named_with_what_releases_it(desk: Desk) -> None:
-    status = {"jobDeploymentStatus": "Complete", "jobStatus": "STOPPED", "rayClusterName": "c1"}
-    desk.put("RayJob", "t", MINE, status=status)
     assert desk.only("runs")["status"] == "ok"
-    spec = {"containers": [{"resources": {"limits": {"nvidia.com/gpu": 4}}}]}
-    desk.put("Pod", "p", {"ray.io/cluster": "c1"}, spec=spec)
+    hold_gpus(desk, "STOPPED", RULES)
     found = desk.only("runs")
     assert found["message"] == "run r1 is over (STOPPED) and still holds 4 GPUs"
-    assert found["fix"] == "kubectl nrl job stop r1 -n default"
+    assert (found["status"], found["fix"]) == ("failed", "kubectl nrl clean -n default")
+    assert desk.only("orphans")["status"] == "ok"
+
+
+def test_gpus_that_a_run_was_told_to_hold_are_no_failure(desk: Desk) -> None:
+    hold_gpus(desk, "SUCCEEDED", {"shutdownAfterJobFinishes": False})
+    found = desk.only("runs")
+    assert (found["status"], found["fix"]) == ("note", "kubectl nrl job stop r1 -n default")
 
 
 def test_what_a_killed_call_left_is_named_and_nothing_else(desk: Desk) -> None:
-    desk.facts = replace(desk.facts, dra_version="v1", compute_domain_version="v1beta1")
-    desk.put("RayJob", "alive", {**MINE, "kubectl-nrl/run": "r2"}, status={"jobDeploymentStatus": "Running"})
-    desk.put("ConfigMap", "of-r2", {**MINE, "kubectl-nrl/run": "r2"})
-    desk.put("ConfigMap", "owned", MINE, metadata={"ownerReferences": [{"uid": "x"}]})
+    desk.cluster.groups |= {"resource.k8s.io": ("v1",), "resource.nvidia.com": ("v1beta1",)}
+    alive = {**MINE, "kubectl-nrl/run": "r2"}
+    job = desk.put("RayJob", "alive", alive, status={"jobDeploymentStatus": "Running"})
+    owner = {"ownerReferences": [{"kind": "RayJob", "name": "alive", "uid": job["metadata"]["uid"]}]}
+    desk.put("ConfigMap", "of-r2", alive, metadata=owner)
     desk.put("ConfigMap", "others", {**MINE, "kubectl-nrl/owner": "somebody"})
     assert desk.only("orphans")["status"] == "ok"
     desk.put("ComputeDomain", "left", MINE)
     found = desk.only("orphans")
-    assert (found["status"], found["fix"]) == ("warning", "kubectl delete computedomain left -n default")
+    assert (found["status"], found["fix"]) == ("warning", "kubectl nrl clean -n default")
+    assert found["message"].startswith("computedomain/left: ")
     desk.cluster.faults["list", "ComputeDomain"] = FORBIDDEN
     assert desk.only("orphans")["message"] == "may not be listed: ComputeDomain"
 
@@ -218,7 +241,7 @@ def test_the_least_role_is_a_manifest_for_what_the_cluster_serves(desk: Desk) ->
     desk.facts = OFFLINE
     more = desk.project.run("doctor --rbac -n rl -o json").ok().result("doctor_rbac")
     groups = {group for rule in more["rules"] for group in rule["apiGroups"]}
-    assert groups == {"ray.io", "", "resource.k8s.io", "resource.nvidia.com"}
+    assert groups == {"ray.io", "", "resource.k8s.io", "resource.nvidia.com", "scheduling.run.ai", "kueue.x-k8s.io"}
     assert not any("*" in word for rule in more["rules"] for words in rule.values() for word in words)
 
 

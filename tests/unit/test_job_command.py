@@ -310,7 +310,7 @@ def test_a_page_that_a_log_names_is_kept_on_the_run_for_other_laptops(world: Wor
 def test_runs_names_a_finished_run_that_still_holds_gpus(world: World) -> None:
     world.put({"jobDeploymentStatus": "Complete", "jobStatus": "STOPPED"})
     pod = world.cluster.objects["Pod", "default", "r-w0"]
-    pod["spec"] = {"containers": [{"resources": {"limits": {"nvidia.com/gpu": "4"}}}]}
+    pod["spec"] = {"nodeName": "n0", "containers": [{"resources": {"limits": {"nvidia.com/gpu": "4"}}}]}
     done = world.run("runs -n default").ok()
     assert "run id-1 is over and still holds 4 GPUs" in done.err
     assert "hint: kubectl nrl job stop id-1 -n default" in done.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import signal
@@ -11,12 +12,13 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from local_case import RUN_ID, Local, environment_of
 from terminal import Terminal
 
-from kubectl_nrl.local import record, sessions
+from kubectl_nrl.local import clusters, record, requests, runs, sessions
 
 
 @pytest.fixture
@@ -157,20 +159,70 @@ def test_a_killed_command_changes_nothing(local: Local) -> None:
 
 
 def test_ctrl_c_leaves_the_run_alone_and_says_how_to_come_back(local: Local) -> None:
-    local.infra("sleep 1; echo done")
+    go_on = local.project.path / "go-on"
+    local.infra(f"until [ -e {go_on} ]; do sleep 0.1; done; echo done")
     words = ("run", "recipe.yaml", "--infra", "infra.yaml", "--run-id", "c")
     command = local.command(*words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    deadline = time.monotonic() + 60
-    while not local.project.home.joinpath(".local/state/kubectl-nrl/runs/c/local.json").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    command.send_signal(signal.SIGINT)
     assert command.stderr is not None
-    said = command.stderr.read().decode()
-    command.stderr.close()
+    with command.stderr:
+        for line in command.stderr:
+            if line.startswith(b"local run c in "):  # said once a supervisor has it
+                break
+        command.send_signal(signal.SIGINT)
+        said = command.stderr.read().decode()
     assert command.wait() == 130
-    assert "follow it again: kubectl nrl job logs c -f" in said
+    assert "interrupted; the run goes on\n  follow it again: kubectl nrl job logs c -f" in said
+    go_on.touch()
     assert local.over().state == "SUCCEEDED"
+
+
+@pytest.mark.parametrize("place", ["sessions.make", "record.write", "spawn", "requests._start"])
+@pytest.mark.parametrize("mode", ["", "--raycluster"])
+def test_ctrl_c_before_there_is_a_supervisor_leaves_nothing_and_says_so(
+    local: Local, monkeypatch: pytest.MonkeyPatch, place: str, mode: str
+) -> None:
+    places = {"spawn": "kubectl_nrl.local.connection.spawn" if not mode else "kubectl_nrl.local.requests.spawn"}
+    monkeypatch.setattr(places.get(place, f"kubectl_nrl.local.{place}"), _interrupt)
+    done = local.run("true", mode)
+    assert done.exit == 130
+    assert "goes on" not in done.err
+    assert ("interrupted; nothing was started" in done.err) is (not mode)
+    assert not [*runs(local.env), *clusters(local.env), *_sessions(local)]
+
+
+def test_ctrl_c_while_the_supervisor_starts_leaves_the_run_to_it(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = requests._start
+
+    def start(*words: Any) -> None:
+        real(*words)
+        _interrupt()
+
+    monkeypatch.setattr(requests, "_start", start)
+    done = local.run("echo done")
+    assert done.exit == 130
+    assert f"interrupted; the run goes on\n  follow it again: kubectl nrl job logs {RUN_ID} -f" in done.err
+    assert local.over().state == "SUCCEEDED"
+
+
+def test_a_supervisor_that_cannot_be_started_leaves_nothing(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> None:
+        raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(requests, "_start", refuse)
+    done = local.run("true")
+    assert done.exit == 3
+    assert "supervisor cannot be started: Resource temporarily unavailable" in done.err
+    assert not [*runs(local.env), *_sessions(local)]
+
+
+def _interrupt(*_: Any, **__: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def _sessions(local: Local) -> list[Path]:
+    """Session directories of this project's runs."""
+    homes = [sessions.owner_of(path) for path in sessions.existing()]
+    return [home for home in homes if home is not None and home.is_relative_to(local.project.home)]
 
 
 def test_a_killed_supervisor_is_an_orphan_until_it_is_cleared(local: Local) -> None:
@@ -364,8 +416,9 @@ def test_giving_up_leaves_the_run_alone(local: Local) -> None:
 
 
 def test_a_terminal_sees_a_panel_until_the_log_begins(local: Local) -> None:
-    local.infra("sleep 0.5; echo step 1 reward 1")
-    local.env["TERM"] = "xterm"
+    started, go_on = local.project.path / "started", local.project.path / "go-on"
+    local.infra(f"until [ -e {go_on} ]; do sleep 0.1; done; echo step 1 reward 1")
+    local.env |= {"TERM": "xterm", "FAKE_RAY": f"after {started}"}
     master, slave = os.openpty()
     command = local.command("run", "recipe.yaml", "--infra", "infra.yaml", stdout=slave, stderr=slave)
     os.close(slave)
@@ -373,6 +426,9 @@ def test_a_terminal_sees_a_panel_until_the_log_begins(local: Local) -> None:
     with contextlib.suppress(OSError):  # on Linux the end of a terminal is an error
         while data := os.read(master, 65536):
             said += data
+            for words, gate in ((b"starting Ray", started), (b"running;", go_on)):
+                if words in said:
+                    gate.touch()
     os.close(master)
     assert command.wait() == 0
     before, _, after = said.partition(b"step 1 reward 1\r\n")

@@ -9,8 +9,8 @@ from fake_cluster import FakeCluster
 from plan_case import SHORT, WRITTEN, Case
 
 from kubectl_nrl.plan import Options
-from kubectl_nrl.preflight import Need, Wanted, permission_checks, rayjob_needs, role_rules
-from kubectl_nrl.preflight.permissions import plan_needs
+from kubectl_nrl.preflight import Need, Wanted, permission_checks, role_rules
+from kubectl_nrl.preflight.permissions import plan_needs, rayjob_needs
 
 RECIPE = "cluster: {num_nodes: 2, gpus_per_node: 4}\n"
 NVLINK = WRITTEN.replace(

@@ -136,7 +136,9 @@ def test_a_pod_asks_for_what_kubernetes_makes_of_its_containers(spec: dict[str, 
     [
         ("memory", 2**35, "32Gi"),
         ("requests.memory", 2**29, "512Mi"),
-        ("cpu", Fraction(1, 2), "0.5"),
+        ("ephemeral-storage", 3 * 2**39, "1.5Ti"),
+        ("cpu", Fraction(1, 2), "500m"),
+        ("limits.cpu", 3, "3"),
         ("nvidia.com/gpu", 8, "8"),
     ],
 )

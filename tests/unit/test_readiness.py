@@ -32,13 +32,13 @@ UP = conditions(HeadPodReady="True", RayClusterProvisioned="True")
     [
         (ray(), "KubeRay has not looked at it yet"),
         (ray(generation=2, conditions=UP), "KubeRay has not looked at it yet"),
-        (ray(conditions=conditions(HeadPodReady="False", RayClusterProvisioned="True"), state="ready"), "head pod is not ready"),
+        (ray(conditions=conditions(HeadPodReady="False", RayClusterProvisioned="True"), state="ready"), "its head is not ready"),
         (ray(conditions=UP, state="ready", readyWorkerReplicas=1, desiredWorkerReplicas=4), "1/4 workers ready"),
-        (ray(conditions=conditions(HeadPodReady="True", RayClusterProvisioned="False")), "starting"),
-        (ray(state="failed", reason="no such\nthing"), "failed: no such thing"),
+        (ray(conditions=conditions(HeadPodReady="True", RayClusterProvisioned="False")), "its pods are starting"),
+        (ray(state="failed", reason="no such\nthing"), "KubeRay could not make its pods: no such thing"),
         (ray({"suspend": True}, conditions=UP, state="ready"), "suspended"),
         (ray(conditions=[{"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "exceeded quota"}]),
-         "FailedCreate: exceeded quota"),
+         "KubeRay could not make its pods: exceeded quota"),
     ],
 )  # fmt: skip
 def test_a_cluster_that_lacks_something_is_not_up_whatever_its_state_says(live: dict[str, Any], words: str) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from waiting_pods import at, event, head, pod, stamp, waiting
 
-from kubectl_nrl.reasons import Situation, gpus_of, requests_of, snapshot, troubles
+from kubectl_nrl.manifests.amounts import gpus_held, requests_of
+from kubectl_nrl.reasons import Situation, snapshot, troubles
 from kubectl_nrl.reasons.pod_judge import cause_of
 
 
@@ -131,7 +132,8 @@ def test_requests_are_summed_and_limits_stand_in() -> None:
     }
     asked = {**pod("w0"), "spec": spec}
     assert requests_of(asked) == {"cpu": "1200m", "memory": "1.5Gi", "nvidia.com/gpu": "4"}
-    assert gpus_of(asked) == 4
+    assert gpus_held(asked) == 0  # it has no node yet
+    assert gpus_held({**asked, "spec": {**spec, "nodeName": "n1"}}) == 4
 
 
 # What no container says

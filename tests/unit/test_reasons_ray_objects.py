@@ -167,5 +167,5 @@ def test_a_snapshot_counts_what_should_be_there_and_what_is_held() -> None:
 
 def test_a_long_lived_cluster_whose_head_died_is_not_ready_whatever_its_state_says() -> None:
     gone = {"type": "HeadPodReady", "status": "False"}
-    assert snapshot(Situation(ray_cluster=ray_cluster(1, gone, state="ready")), at(0)).state == "Degraded"
+    assert snapshot(Situation(ray_cluster=ray_cluster(1, gone, state="ready")), at(0)).state == "HeadNotReady"
     assert snapshot(Situation(ray_cluster=ray_cluster(1, state="ready")), at(0)).state == "Ready"

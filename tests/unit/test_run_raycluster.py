@@ -98,6 +98,15 @@ def test_a_submission_without_an_answer_keeps_its_record_and_says_so(world: Worl
     assert f"kubectl nrl job logs {RUN_ID} -f -n default" in done.err
 
 
+def test_who_may_keep_no_record_can_still_run(world: World) -> None:
+    world.cluster.faults["create", "ConfigMap"] = ClusterError("configmaps is forbidden", status=403)
+    world.cluster.faults["patch", "ConfigMap"] = ClusterError("configmaps is forbidden", status=403)
+    done = world.start().ok()
+    assert "the run is not recorded, and only Ray knows of it: configmaps is forbidden" in done.err
+    world.ray.refuses = ClusterError("Ray refuses", status=400, reason="RayRefused")
+    assert world.start("--run-id b").exit == 3
+
+
 def test_an_id_that_ray_has_is_an_error_that_names_its_state(world: World) -> None:
     world.up().ok()
     world.ray.put("mine", "SUCCEEDED")

@@ -26,13 +26,15 @@ def put_run(cluster: FakeCluster, name: str, run: str = "", owner: str = "jo", m
     )
 
 
-def gpu_pod(cluster: FakeCluster, name: str, ray_cluster: str, gpus: str, phase: str = "Running") -> None:
+def gpu_pod(
+    cluster: FakeCluster, name: str, ray_cluster: str, gpus: str, phase: str = "Running", node: str = "n0"
+) -> None:
     limits = {"nvidia.com/gpu": gpus, "cpu": "4"}
     cluster.put(
         {
             "kind": "Pod",
             "metadata": {"name": name, "labels": {"ray.io/cluster": ray_cluster}},
-            "spec": {"containers": [{"resources": {"limits": limits}}]},
+            "spec": {"containers": [{"resources": {"limits": limits}}], **({"nodeName": node} if node else {})},
             "status": {"phase": phase},
         }
     )
@@ -113,12 +115,13 @@ def test_a_person_whose_name_maps_alike_is_not_me() -> None:
     assert my_runs(cluster, "default", ME, all_namespaces=False, all_users=False) == []
 
 
-def test_held_gpus_are_those_of_pods_that_live() -> None:
+def test_held_gpus_are_those_of_pods_that_have_a_node_and_live() -> None:
     cluster = FakeCluster()
     put_run(cluster, "a", "id-a", rayClusterName="a-1")
     gpu_pod(cluster, "w0", "a-1", "4")
     gpu_pod(cluster, "w1", "a-1", "4")
     gpu_pod(cluster, "w2", "a-1", "4", phase="Succeeded")
+    gpu_pod(cluster, "w3", "a-1", "4", phase="Pending", node="")
     gpu_pod(cluster, "x0", "other", "8")
     [run] = my_runs(cluster, "default", ME, all_namespaces=False, all_users=False)
     assert run.gpus == 8

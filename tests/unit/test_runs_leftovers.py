@@ -59,7 +59,7 @@ def pod(name: str, node_type: str, gpus: int = 0, **more: Any) -> dict[str, Any]
         "Pod",
         name,
         **owned(("RayCluster", "c")),
-        spec={"containers": [{"resources": {"limits": {"nvidia.com/gpu": gpus}}}]},
+        spec={"nodeName": "n0", "containers": [{"resources": {"limits": {"nvidia.com/gpu": gpus}}}]},
     )
     made["metadata"]["labels"] |= {"ray.io/cluster": "c", "ray.io/node-type": node_type}
     made["metadata"] |= more

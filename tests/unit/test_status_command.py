@@ -110,7 +110,7 @@ def test_a_stopped_run_that_holds_gpus_for_good_is_named_with_the_command_that_r
     assert "rayjob/a" in done.out
     assert "rayjob/b" not in done.out
     assert "run id-a is over and still holds 4 GPUs, and nothing will take them from it" in done.err
-    assert "hint: kubectl nrl job stop id-a -n default" in done.err
+    assert "hint: kubectl nrl job stop id-a -n default; all of mine: kubectl nrl clean -n default" in done.err
     assert "no deletion rule of KubeRay matches STOPPED" in world.run("status a").ok().out
 
 
@@ -205,3 +205,11 @@ def test_without_a_cluster_this_machine_is_the_answer(monkeypatch: pytest.Monkey
     assert project.run("status").ok().out == "nothing runs on this machine\n"
     assert project.run("status nope").exit == 2
     assert project.run("status -n rl").exit == 3
+
+
+def test_who_may_not_list_ray_clusters_still_sees_runs(world: World) -> None:
+    world.rayjob("a", RUNNING)
+    world.cluster.faults["list", "RayCluster"] = ClusterError("forbidden", status=403)
+    seen = world.run("status").ok()
+    assert "rayjob/a" in seen.out
+    assert seen.err.count("Ray clusters may not be listed") == 1

@@ -54,7 +54,7 @@ class World:
     def pod(self, name: str, node_type: str, gpus: str = "") -> None:
         labels = {"ray.io/cluster": "r-x1", "ray.io/node-type": node_type}
         limits = {"nvidia.com/gpu": gpus} if gpus else {}
-        spec = {"containers": [{"resources": {"limits": limits}}]}
+        spec = {"nodeName": "n0", "containers": [{"resources": {"limits": limits}}]}
         self.cluster.put({"kind": "Pod", "metadata": {"name": name, "labels": labels}, "spec": spec})
 
     def child(self, kind: str, name: str, owners: Any) -> None:
