@@ -38,6 +38,7 @@ kubectl nrl run recipe.yaml --infra infra.yaml --dry-run=server
 kubectl nrl run recipe.yaml --infra infra.yaml --no-wait
 kubectl nrl run recipe.yaml --infra infra.yaml --require-capacity
 kubectl nrl run recipe.yaml --infra infra.yaml --raycluster --replace
+kubectl nrl run recipe.yaml --infra infra.yaml --raycluster --mode batch
 kubectl nrl run recipe.yaml --infra local.infra.yaml --local
 """
 
