@@ -14,9 +14,10 @@ from typing import Literal
 
 from ..errors import NrlError
 
-#: Seconds until what has not answered is reported as such. A program that is started gets less, so that it is ended.
-PATIENCE = 2.5
-PROGRAM_PATIENCE = 2.0
+#: Seconds until what has not answered is reported as such: a credential plugin alone may take three. A program that is started gets
+#: less, so that it is ended.
+PATIENCE = 8.0
+PROGRAM_PATIENCE = 6.0
 
 Status = Literal["ok", "note", "warning", "failed"]
 
