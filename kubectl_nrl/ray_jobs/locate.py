@@ -24,8 +24,9 @@ class KubernetesReader(Protocol):
     ) -> Sequence[Mapping[str, Any]]: ...
     def forward(self, namespace: str, pod: str, port: int, *, inside: str = "") -> Transport: ...
     def exec(
-        self, namespace: str, pod: str, command: Sequence[str], *, container: str | None = None, timeout: float = 30
-    ) -> tuple[int, bytes, bytes]: ...
+        self, namespace: str, pod: str, command: Sequence[str], *, container: str | None = None, timeout: float = 30,
+        stdin: bytes = b"",
+    ) -> tuple[int, bytes, bytes]: ...  # fmt: skip
 
 
 def connect(cluster: KubernetesReader, raycluster: Mapping[str, Any]) -> RayJobs:
@@ -43,8 +44,8 @@ def connect(cluster: KubernetesReader, raycluster: Mapping[str, Any]) -> RayJobs
     pod_name = pod["metadata"]["name"]
     container = ray_container(pod)
 
-    def run(command: Sequence[str]) -> tuple[int, bytes, bytes]:
-        return cluster.exec(namespace, pod_name, command, container=container)
+    def run(command: Sequence[str], stdin: bytes = b"", timeout: float = 30.0) -> tuple[int, bytes, bytes]:
+        return cluster.exec(namespace, pod_name, command, container=container, stdin=stdin, timeout=timeout)
 
     return RayJobs(
         Head(
