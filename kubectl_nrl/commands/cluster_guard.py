@@ -47,24 +47,28 @@ class Goer:
 
 def goer(session: Session, cluster: Any, live: Mapping[str, Any], selector: str) -> Goer:
     """Look at what would be deleted; `selector` are the labels of its pods."""
-    jobs = running_jobs(cluster, live, session.user.name) if live["kind"] == "RayCluster" else ()
+    jobs = running_jobs(session, cluster, live) if live["kind"] == "RayCluster" else ()
     return Goer(live, ownership(live, session.user), _gpus(cluster, live, selector), jobs)
 
 
-def running_jobs(cluster: Any, raycluster: Mapping[str, Any], user: str) -> tuple[str, ...] | None:
-    """Ids of the jobs that have not ended, without that user's daemons, which live and go with their cluster.
+def running_jobs(session: Session, cluster: Any, raycluster: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """Ids of the jobs that have not ended, without the user's own daemons, which live and go with their cluster.
 
     None when Ray cannot be asked, and none without a head.
     """
-    from .. import ray_jobs
     from ..watch import is_daemon
+    from .cluster_drivers import drivers_of
 
     try:
-        with ray_jobs.connect(cluster, raycluster) as jobs:
+        with drivers_of(session, cluster, raycluster) as jobs:
             found = jobs.list()
     except ClusterError as error:
         return () if error.reason in ("NoHead", "PortClosed") else None
-    live = [j for j in found if j.get("status") in LIVE and not (is_daemon(j) and j["metadata"].get("user") == user)]
+    live = [
+        j
+        for j in found
+        if j.get("status") in LIVE and not (is_daemon(j) and j["metadata"].get("user") == session.user.name)
+    ]
     return tuple(str(j.get("submission_id") or j.get("job_id")) for j in live)
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..plan import Daemon, Plan
     from ..ray_jobs import RayJobs
     from ..watch import DaemonStanding, DaemonWatch
+    from .cluster_drivers import ClusterDrivers
 
 #: Seconds that a job which is replaced gets to end; Ray itself kills it after some.
 STOPPED = 60.0
@@ -119,7 +120,7 @@ class DaemonLaunch:
         )
 
 
-def until_ended(jobs: RayJobs, ids: Sequence[str]) -> None:
+def until_ended(jobs: RayJobs | ClusterDrivers, ids: Sequence[str]) -> None:
     """Wait until jobs that were stopped have ended. Raises `NrlError` that names those which do not."""
     deadline = time.monotonic() + STOPPED
     left = list(ids)

@@ -163,14 +163,14 @@ def _ask_cluster(
     everywhere = {"everywhere": question.everywhere}
     if question.word:
         named = read.alone(session, cluster, find.by_name(cluster, namespace, question.word))
-        return with_daemons(cluster, [named]), namespace
+        return with_daemons(session, cluster, [named]), namespace
     if session.namespace is None and not question.everywhere and not quiet:
         source = "infra file" if written else "kubeconfig context"
         session.output.note(f'namespace "{namespace}" (from the {source}; -n or -A for others)')
     whose = {**everywhere, "everybody": question.everybody, "quiet": quiet}
     if question.config is not None:
         found = find.of_recipe(session, cluster, namespace, question.config, **whose)
-        items = with_daemons(cluster, read.several(session, cluster, namespace, found, **everywhere))
+        items = with_daemons(session, cluster, read.several(session, cluster, namespace, found, **everywhere))
     else:
         found = find.mine(session, cluster, namespace, **whose)
         items = read.several(session, cluster, namespace, found, **everywhere)

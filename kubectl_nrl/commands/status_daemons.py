@@ -12,6 +12,7 @@ from .status_item import Item
 
 if TYPE_CHECKING:
     from ..runs import ClusterJob
+    from .session import Session
 
 #: Daemons whose health is asked at the same time.
 AT_ONCE = 8
@@ -40,7 +41,7 @@ class DaemonView:
         }  # fmt: skip
 
 
-def with_daemons(cluster: Any, items: Sequence[Item]) -> list[Item]:
+def with_daemons(session: Session, cluster: Any, items: Sequence[Item]) -> list[Item]:
     """The items, each long-lived cluster with its daemons; one whose Ray does not say gets a note."""
     from ..runs import ClusterRecord
     from .job_target import ray_jobs_of
@@ -48,7 +49,7 @@ def with_daemons(cluster: Any, items: Sequence[Item]) -> list[Item]:
     records = [ClusterRecord(item.obj) for item in items if item.kind == "raycluster"]
     if not records:
         return list(items)
-    told = ray_jobs_of(cluster, records)
+    told = ray_jobs_of(session, cluster, records)
     daemons = [job for job in told.jobs if job.daemon]
     newest = {(job.cluster.uid, job.daemon): job for job in sorted(daemons, key=_last_counts)}
     with ThreadPoolExecutor(AT_ONCE) as pool:
