@@ -48,7 +48,7 @@ def test_what_check_says_and_what_is_rendered(root: Path, case: str) -> None:
     project = _in(root, root / "examples" / directory)
     screen = project.run(f"check {files}").ok()
     assert screen.err == ""
-    golden(EXPECTED / f"{case}.txt", f"$ {screen.command}\n\n{screen.out}")
+    golden(EXPECTED / f"{case}.txt", f"$ {screen.command}\n\n{screen.out.replace(str(root), '/CHECKOUT')}")
     rendered = project.run(f"check {files} --manifests-only").ok().out
     if "local.infra" in files:
         assert rendered.strip() == ""  # no object: what is rendered is the script that runs
