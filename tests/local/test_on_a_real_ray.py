@@ -20,6 +20,7 @@ pytestmark = pytest.mark.local
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 QUICKSTART = CHECKOUT / "examples" / "01-quickstart"
+DISAGGREGATED = CHECKOUT / "examples" / "04-disaggregated"
 
 #: A driver with an actor that would run for ever; it says when the actor does.
 BUSY = """
@@ -61,6 +62,19 @@ def test_the_quickstart_learns(local: Local, tmp_path: Path) -> None:
     assert result["results"] == {"metrics": f"{tmp_path}/logs", "checkpoints": f"{tmp_path}/ckpt"}
     assert (tmp_path / "ckpt" / "step_6").is_dir()
     assert "step 6/6 reward" in Path(result["log"]).read_text()
+    nothing_left(local, local.record)
+
+
+def test_three_roles_work_together_and_end_together(local: Local) -> None:
+    words = [
+        "run", str(DISAGGREGATED / "recipe.yaml"), "--infra", str(DISAGGREGATED / "local.infra.yaml"),
+        "--repo-root", str(DISAGGREGATED), "-o", "json",
+    ]  # fmt: skip
+    result = local.project.run(words).ok().result("local_run")
+    assert result["state"] == "SUCCEEDED"
+    assert "result: the right sum with a chance of 0.9" in Path(result["log"]).read_text()
+    assert "POST /rollouts from 127.0.0.1" in (local.record.folder / "daemon-gym.log").read_text()
+    assert set(local.record.roles) == {"training", "generation", "gym"}
     nothing_left(local, local.record)
 
 
