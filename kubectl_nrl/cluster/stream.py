@@ -70,6 +70,7 @@ class Streams(Protocol):
     def send(self, number: int, data: bytes, patience: Patience) -> None: ...
     def recv(self, patience: Patience) -> tuple[int, bytes] | None: ...
     def stale(self) -> bool: ...
+    def fileno(self) -> int: ...
     def close(self) -> None: ...
 
 
@@ -100,6 +101,9 @@ class WebSocketStreams:
 
     def stale(self) -> bool:
         return self._socket.stale()
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
 
     def close(self) -> None:
         self._socket.close()
