@@ -82,6 +82,8 @@ def _up(args: argparse.Namespace, session: Session) -> ExitCode:
     _, plan = load_plan(args, session, run=session.new_run(), prog=prog, config=config)
     refuse(plan.problems)
     session.output.problems(plan.problems)
+    if args.replace:
+        session.output.warn("--replace has no meaning on this machine: --recreate starts Rays and daemons anew")
     found = bring_up(session, plan, args.gpus, recreate=args.recreate, daemons=not args.skip_daemons, wait=args.wait)
     session.output.result(LocalList([found], session.clock(), ""))
     return ExitCode.OK

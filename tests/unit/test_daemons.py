@@ -313,3 +313,32 @@ def test_an_attached_cluster_that_is_not_there_is_an_error_that_says_so(world: W
     world.infra(launch={**world.written()["launch"], "attach": {"gym": "nowhere"}})
     done = world.start()
     assert (done.exit, 'launch.attach.gym: no RayCluster "nowhere"' in done.err) == (3, True), done.err
+
+
+def test_of_two_who_start_it_at_once_one_submits_and_both_use_it(world: World) -> None:
+    submit = world.ray.submit
+
+    def slower(*args: Any, **words: Any) -> bool:
+        submit(*args, **words)
+        raise ClusterError("there already", reason="AlreadyExists")
+
+    world.ray.submit = slower  # type: ignore[method-assign]
+    done = world.up().ok()
+    assert "daemon gym-daemon of gym: unchanged" in done.out
+    assert world.ids == {"gym-daemon": "RUNNING"}
+
+
+def test_a_daemon_gets_its_own_paths_of_the_code_and_one_that_runs_other_code_is_said(world: World) -> None:
+    world.daemons(rayUploadPaths=["gym.py"])
+    data = world.written()
+    data["launch"] = {"codeSource": "upload", "entrypoint": "true", "rayUploadPaths": ["train.py"]}
+    world.project.write("infra.yaml", data)
+    world.project.write("gym.py", "1\n")
+    world.project.write("train.py", "1\n")
+    world.start().ok()
+    dirs = {name: job["runtime_env"]["working_dir"] for name, job in world.ray.jobs.items()}
+    assert len(set(dirs.values())) == 2
+    world.project.write("train.py", "2\n")
+    assert "daemon gym-daemon of gym: unchanged" in world.up().ok().out
+    world.project.write("gym.py", "2\n")
+    assert "daemon gym-daemon of gym runs other code than is here now; it is kept" in world.up().ok().err
