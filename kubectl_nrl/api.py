@@ -40,11 +40,15 @@ class User:
 
 @dataclass(frozen=True)
 class RunInfo:
-    """The inputs of a Plan that differ from run to run: nothing else may."""
+    """The inputs of a Plan that differ from run to run: nothing else may.
+
+    `place` is empty while planning: where its submitter keeps it (`Submitter.place`), as the run's record says.
+    """
 
     id: str
     time: datetime
     user: User
+    place: str = ""
 
     @property
     def short(self) -> str:
@@ -285,10 +289,11 @@ class Submission:
 
 @dataclass(frozen=True)
 class State:
-    """A run's state in Ray's words (`PENDING`, `RUNNING`, `SUCCEEDED`, `FAILED`, `STOPPED`), or `UNKNOWN`."""
+    """A run's state in Ray's words (`PENDING`, `RUNNING`, `SUCCEEDED`, `FAILED`, `STOPPED`), or `UNKNOWN`; when it `ended`, if known."""
 
     status: str
     message: str = ""
+    ended: datetime | None = None
 
     @property
     def final(self) -> bool:
@@ -486,9 +491,6 @@ class Policy(Provider):
 class CodeSource(Provider):
     """Chosen by `launch.codeSource`: how the run's code gets to the pods."""
 
-    #: False: Plans know it, and a run that needs it is refused before anything is sent.
-    available: bool = True
-
     def working_dir(self, ctx: Context) -> str | None:
         """The absolute directory on the pod in which the entrypoint runs; None for wherever Ray starts it."""
         return None
@@ -518,8 +520,16 @@ class CodeSource(Provider):
 class Submitter(Provider):
     """Chosen by the life cycle and `submit.submitter`: how the entrypoint reaches Ray."""
 
-    #: False: Plans know it, and a run that needs it is refused before anything is sent.
-    available: bool = True
+    #: The subresource of pods by which it reaches a head: what a user must be allowed to `create`.
+    reached_by: str = "portforward"
+    #: True: it hands over the launch script itself, whatever its length, and not the line.
+    takes_script: bool = False
+    #: False: Ray has no job of its runs, which are known by their records and by what `state` says.
+    in_ray: bool = True
+
+    def place(self, run: RunInfo, submission: Submission) -> str:
+        """Where it is going to keep that run, told before it is submitted and handed in again as `run.place`."""
+        return ""
 
     def refuses(self, code: CodeSource, ctx: Context) -> str | None:
         """Why this submitter cannot run with that code source, asked while planning, before a GPU is held."""

@@ -27,7 +27,7 @@ BUILTINS: Mapping[str, str] = {
         "profiles_builtin", "scheduler_default", "scheduler_kai", "scheduler_kueue", "dra_computedomain", "dra_roce",
         "section_placement", "section_networking", "section_workspace", "section_hf_cache", "section_checkpoints",
         "section_resources", "section_secrets", "code_image", "code_lustre", "code_upload", "submitter_rayjob",
-        "submitter_local", "submitter_portforward", "policy_nemorl", "planned_names", "failures_builtin",
+        "submitter_local", "submitter_portforward", "submitter_exec", "policy_nemorl", "failures_builtin",
     )
 }  # fmt: skip
 

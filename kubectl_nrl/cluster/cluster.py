@@ -272,10 +272,11 @@ class Cluster:
         return self.client.watch(path, query, doing=doing, seconds=silence, cancelled=cancelled)
 
     def exec(
-        self, namespace: str, pod: str, command: Sequence[str], *, container: str | None = None, timeout: float = 30
-    ) -> tuple[int, bytes, bytes]:
-        """Run a command in a pod: exit code, stdout, stderr, exact bytes. `timeout` seconds in all."""
-        return run_command(self.client, namespace, pod, command, container=container, timeout=timeout)
+        self, namespace: str, pod: str, command: Sequence[str], *, container: str | None = None, timeout: float = 30,
+        stdin: bytes = b"",
+    ) -> tuple[int, bytes, bytes]:  # fmt: skip
+        """Run a command in a pod: exit code, stdout, stderr, exact bytes. `timeout` seconds in all; see `run_command`."""
+        return run_command(self.client, namespace, pod, command, container=container, timeout=timeout, stdin=stdin)
 
     def forward(self, namespace: str, pod: str, port: int, *, inside: str = "") -> PortRequests:
         """HTTP to a port of a pod, through the API server; a context manager that may be used by several threads.

@@ -44,6 +44,9 @@ class ForwardChannel:
     def stale(self) -> bool:
         return self._streams.stale()
 
+    def fileno(self) -> int:
+        return self._streams.fileno()
+
     def close(self) -> None:
         self._streams.close()
 
@@ -63,7 +66,10 @@ class Forward(PortRequests):
         super().__init__(self.dial, doing, f"{pod}:{port}", f"localhost:{port}", client.trace, connect_timeout=20.0)
 
     def dial(self, patience: Patience) -> ForwardChannel:
-        """A new connection to the port. Raises `ClusterError` when it is refused, `DialError`, or `Cancelled`."""
+        """A new connection to the port. Raises `ClusterError` when it is refused, `DialError`, or `Cancelled`.
+
+        That nothing listens there is told by the first `recv`, as a `DialError`.
+        """
         port = str(self.port)
         # One pair of streams to a connection, so one request id will do.
         streams = {

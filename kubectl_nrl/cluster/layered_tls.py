@@ -41,6 +41,9 @@ class LayeredTls:
     def stale(self) -> bool:
         return bool(self._tls.pending() or self._arrived.pending) or self._below.stale()
 
+    def fileno(self) -> int:
+        return self._below.fileno()
+
     def close(self) -> None:
         self._below.close()
 

@@ -22,6 +22,7 @@ class Channel(Protocol):
     def send(self, data: bytes, patience: Patience) -> None: ...
     def recv(self, patience: Patience) -> bytes: ...
     def stale(self) -> bool: ...
+    def fileno(self) -> int: ...
     def close(self) -> None: ...
 
 
@@ -66,6 +67,10 @@ class SocketChannel:
             return bool(_poll(self._sock, select.POLLIN, 0.0))
         except (OSError, ValueError):
             return True
+
+    def fileno(self) -> int:
+        """The descriptor to wait on; -1 when it is closed. What was read ahead is told by `stale` alone."""
+        return self._sock.fileno()
 
     def close(self) -> None:
         with suppress(OSError):

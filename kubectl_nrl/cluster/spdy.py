@@ -134,5 +134,8 @@ class SpdyStreams:
     def stale(self) -> bool:
         return self._ended or bool(self._frames) or self._channel.stale()
 
+    def fileno(self) -> int:
+        return self._channel.fileno()
+
     def close(self) -> None:
         self._channel.close()

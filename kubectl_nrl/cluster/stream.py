@@ -23,10 +23,13 @@ from .spdy import SpdyStreams
 from .websocket import WebSocket, upgrade
 from .wire import Headers, Request, ResponseParser
 
-STDOUT, STDERR, RESULT = 1, 2, 3
+STDIN, STDOUT, STDERR, RESULT = 0, 1, 2, 3
 _EXEC_PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 #: What each channel of an exec is called when it is a SPDY stream.
 _EXEC_STREAMS = {RESULT: {"streamType": "error"}, STDOUT: {"streamType": "stdout"}, STDERR: {"streamType": "stderr"}}
+_STDIN_STREAM = {STDIN: {"streamType": "stdin"}}
+#: Bytes of one message to a command; what the server reads is limited.
+_PIECE = 32 * 1024
 #: Refusals of a WebSocket that SPDY may get past: no `get`, or a proxy that knows no WebSocket.
 _TRY_SPDY = (400, 403, 405, 426, 501, 502)
 
@@ -67,6 +70,7 @@ class Streams(Protocol):
     def send(self, number: int, data: bytes, patience: Patience) -> None: ...
     def recv(self, patience: Patience) -> tuple[int, bytes] | None: ...
     def stale(self) -> bool: ...
+    def fileno(self) -> int: ...
     def close(self) -> None: ...
 
 
@@ -97,6 +101,9 @@ class WebSocketStreams:
 
     def stale(self) -> bool:
         return self._socket.stale()
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
 
     def close(self) -> None:
         self._socket.close()
@@ -179,14 +186,17 @@ def _by_spdy(client: Client, endpoint: Endpoint, patience: Patience) -> Streams:
 
 
 def run_command(
-    client: Client, namespace: str, pod: str, command: Sequence[str], *, container: str | None, timeout: float
-) -> tuple[int, bytes, bytes]:
-    """Exit code, stdout and stderr of a command in a pod.
+    client: Client, namespace: str, pod: str, command: Sequence[str], *, container: str | None, timeout: float,
+    stdin: bytes = b"",
+) -> tuple[int, bytes, bytes]:  # fmt: skip
+    """Exit code, stdout and stderr of a command in a pod, which is given `stdin`.
 
-    Raises `ClusterError`, also when it takes longer than `timeout` seconds (the command may go on).
+    The end of its input is not told to the command (`v4.channel.k8s.io` cannot): it has to know how much it gets. Raises
+    `ClusterError`, also when it takes longer than `timeout` seconds (the command may go on).
     """
     doing = errors.describe("exec in", "pods", pod, namespace)
     query = [("command", word) for word in command] + [("stdout", "1"), ("stderr", "1")]
+    query += [("stdin", "1")] if stdin else []
     query += [("container", container)] if container else []
     endpoint = Endpoint(
         namespace,
@@ -196,14 +206,16 @@ def run_command(
         doing,
         protocols=_EXEC_PROTOCOLS,
         spdy_protocol="v4.channel.k8s.io",
-        streams=_EXEC_STREAMS,
-        writes=(),
+        streams={**_EXEC_STREAMS, **(_STDIN_STREAM if stdin else {})},
+        writes=(STDIN,) if stdin else (),
         ends=tuple(_EXEC_STREAMS),
     )
     patience = Patience(timeout)
     collected: dict[int, list[bytes]] = {STDOUT: [], STDERR: [], RESULT: []}
     streams = open_streams(client, endpoint, patience)
     try:
+        for start in range(0, len(stdin), _PIECE):
+            streams.send(STDIN, stdin[start : start + _PIECE], patience)
         while (message := streams.recv(patience)) is not None:
             if message[0] in collected:
                 collected[message[0]].append(message[1])

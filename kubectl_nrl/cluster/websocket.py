@@ -131,6 +131,9 @@ class WebSocket:
     def stale(self) -> bool:
         return bool(self._messages) or self._ended or self._channel.stale()
 
+    def fileno(self) -> int:
+        return self._channel.fileno()
+
     def close(self) -> None:
         """Say goodbye without waiting for the answer, and close."""
         with suppress(OSError):

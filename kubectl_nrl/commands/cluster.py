@@ -6,7 +6,7 @@ import argparse
 
 from ..errors import ExitCode, UsageError
 from ..parser import PROG, recipe_and_overrides
-from . import cluster_list, cluster_up
+from . import cluster_dashboard, cluster_list, cluster_up
 from .local_list import LocalList
 from .planning import add_plan_arguments, load_config, load_plan, plan_options, refuse, seconds
 from .session import Session
@@ -20,14 +20,19 @@ kubectl nrl cluster up recipe.yaml --infra infra.yaml --target kuberay.generatio
 kubectl nrl cluster up recipe.yaml --infra infra.yaml --recreate
 kubectl nrl cluster down recipe.yaml --infra infra.yaml
 kubectl nrl cluster down my-cluster
+kubectl nrl cluster dashboard my-cluster
+kubectl nrl cluster dashboard recipe.yaml --infra infra.yaml --port 8265 --no-open
 """
 
-_ACTIONS = ("list", "up", "down")
+_ACTIONS = ("list", "up", "down", "dashboard")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "action", metavar="list|up|down", choices=_ACTIONS, help="show clusters, start one, or stop one with its jobs"
+        "action",
+        metavar="list|up|down|dashboard",
+        choices=_ACTIONS,
+        help="show clusters, start one, stop one with its jobs, or open Ray's dashboard (NAME, RECIPE or a run's ID)",
     )
     add_plan_arguments(parser)
     cluster_list.add_arguments(parser)
@@ -43,9 +48,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     up.add_argument("--skip-daemons", action="store_true", help="do not start the roles' daemons")
     up.add_argument("--recreate", action="store_true", help="make anew what differs from the infra file")
     cluster_up.add_arguments(parser)
+    cluster_dashboard.add_arguments(parser)
 
 
 def handle(args: argparse.Namespace, session: Session) -> ExitCode:
+    if args.action != "dashboard":
+        cluster_dashboard.refuse_flags(args)
     if args.action == "list":
         if args.words:
             raise UsageError(f'unrecognized argument "{args.words[0]}"', f"{PROG} cluster list")
@@ -53,6 +61,8 @@ def handle(args: argparse.Namespace, session: Session) -> ExitCode:
     for name in ("all_namespaces", "watch"):
         if getattr(args, name):
             raise UsageError(f"--{name.replace('_', '-')} belongs to cluster list", f"{PROG} cluster {args.action} ...")
+    if args.action == "dashboard":
+        return cluster_dashboard.dashboard(args, session)
     return _up(args, session) if args.action == "up" else _down(args, session)
 
 

@@ -49,16 +49,16 @@ class Goer:
 
 def goer(session: Session, cluster: Any, live: Mapping[str, Any], selector: str) -> Goer:
     """Look at what would be deleted; `selector` are the labels of its pods."""
-    jobs = running_jobs(cluster, live) if live["kind"] == "RayCluster" else ()
+    jobs = running_jobs(session, cluster, live) if live["kind"] == "RayCluster" else ()
     return Goer(live, ownership(live, session.user), _gpus(cluster, live, selector), jobs)
 
 
-def running_jobs(cluster: Any, raycluster: Mapping[str, Any]) -> tuple[str, ...] | None:
+def running_jobs(session: Session, cluster: Any, raycluster: Mapping[str, Any]) -> tuple[str, ...] | None:
     """Ids of the jobs that have not ended; None when Ray cannot be asked, and none without a head."""
-    from .. import ray_jobs
+    from .cluster_drivers import drivers_of
 
     try:
-        with ray_jobs.connect(cluster, raycluster) as jobs:
+        with drivers_of(session, cluster, raycluster) as jobs:
             found = jobs.list()
     except ClusterError as error:
         return () if error.reason in ("NoHead", "PortClosed") else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError
@@ -23,12 +22,10 @@ def cluster_plan(
     run: RunInfo,
     config: Config,
     prog: str,
-    *,
-    refuse_offline: Callable[[Plan], None] = lambda plan: None,
 ) -> tuple[Any, Config, Plan]:
     """The cluster, the config and the Plan for it. Raises `ConfigError` for files that are wrong, `ClusterError`.
 
-    What is wrong in the files is said even when the cluster cannot be reached; `refuse_offline` may add to it.
+    What is wrong in the files is said even when the cluster cannot be reached.
     """
     from ..facts import discover
 
@@ -38,7 +35,6 @@ def cluster_plan(
     except ClusterError:
         _, offline = load_plan(args, session, run=run, prog=prog, config=config)
         refuse(offline.problems)
-        refuse_offline(offline)
         raise
     config, plan = load_plan(
         args, session, facts, run=run, context_namespace=cluster.namespace, prog=prog, config=config

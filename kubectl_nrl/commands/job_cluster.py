@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError, ExitCode, UsageError
 from ..rayjob_state import span
-from .connecting import agree, paste, ray_connector
+from .cluster_drivers import drivers_connector
+from .connecting import agree, paste
 from .job_record import note_end
 from .session import Session
 
@@ -67,7 +68,7 @@ def logs(session: Session, cluster: Any, job: ClusterJob, *, follow: bool, lines
 
     _require_submission(job)
     output, tail = session.output, Tail(session.output.log, lines)
-    connect = ray_connector(cluster, job.cluster.namespace)
+    connect = drivers_connector(session, cluster, job.cluster.namespace)
     reader = DriverLog(
         connect, tail.feed, say=output.progress, wandb=lambda url: output.progress(f"wandb: {url}"),
         caught_up=tail.caught_up,
@@ -113,11 +114,11 @@ def stop(args: argparse.Namespace, session: Session, cluster: Any, job: ClusterJ
         session.output.result(ClusterJobResult(job, session.clock(), 0))
         return ExitCode.OK
     _guard(args, session, job)
-    connect = ray_connector(cluster, job.cluster.namespace)
+    connect = drivers_connector(session, cluster, job.cluster.namespace)
     try:
+        session.output.progress(f"stopping {job.submission_id}")
         with connect(job.cluster.name) as jobs:
             jobs.stop(job.submission_id)
-        session.output.progress(f"asked Ray to stop {job.submission_id}")
         ended = _until_over(connect, job, session.output.progress, ENDED)
     except ClusterError as error:
         down = paste(session, job.cluster.namespace, "cluster", "list")

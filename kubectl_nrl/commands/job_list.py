@@ -148,7 +148,7 @@ def _on_the_cluster(
         wanted = set(map(label_value, recipe.clusters.values()))
         runs = [run for run in runs if labels_of(run.rayjob).get(CLUSTER) in wanted]
         clusters = [found for found in clusters if found.name in recipe.clusters.values()]
-    return namespace, newest_first(runs), ray_jobs_of(cluster, clusters)
+    return namespace, newest_first(runs), ray_jobs_of(session, cluster, clusters)
 
 
 def _say_silent(session: Session, silent: Mapping[str, str]) -> None:

@@ -5,18 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError, ExitCode
+from .cluster_drivers import drivers_of
 from .connecting import RAY_API
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from ..runs import ClusterJob, ClusterRun
+    from .session import Session
 
 #: The reason of the error for a run that its head does not know any more.
 FORGOTTEN = "JobLost"
 
 
-def by_record(cluster: Any, namespace: str, run_id: str) -> ClusterJob | None:
+def by_record(session: Session, cluster: Any, namespace: str, run_id: str) -> ClusterJob | None:
     """The job of the run of that id, as Ray knows it; None where there is no record of such a run.
 
     Raises `ClusterError`: with reason `JobLost` when a new head does not know it, and with its exit code where the record has its
@@ -32,7 +34,7 @@ def by_record(cluster: Any, namespace: str, run_id: str) -> ClusterJob | None:
     if live is None or live["metadata"]["uid"] != run.ray_cluster_uid:
         raise _lost(run, f"raycluster/{run.ray_cluster} of run {run.id} is gone")
     live = {"apiVersion": RAY_API, "kind": "RayCluster", **live}
-    with ray_jobs.connect(cluster, live) as jobs:
+    with drivers_of(session, cluster, live) as jobs:
         job = jobs.get(run.submission_id)
     if job is None:
         history = ray_jobs.head_history(cluster, namespace, run.ray_cluster)

@@ -1,7 +1,7 @@
 """Which job `job logs` and `job stop` mean: a run of this machine, a RayJob, or a Ray job on a long-lived cluster.
 
 A RayJob comes first, since one request tells it; the heads of long-lived clusters are asked only for an id that no
-RayJob has. What another way of submitting keeps of its jobs is looked for in `on_clusters`.
+RayJob has.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def look_up(args: argparse.Namespace, session: Session, words: Words) -> Place:
         recipe = of_recipe(args, session, words, cluster.namespace)
         namespace = recipe.namespace or namespace
     if words.name is not None:
-        return Place(cluster, namespace, _named(cluster, namespace, words.name, recipe))
+        return Place(cluster, namespace, _named(session, cluster, namespace, words.name, recipe))
     if recipe is None:
         raise UsageError("a run's ID, or RECIPE, is missing", "kubectl nrl runs")
     return Place(cluster, namespace, _newest(args, session, cluster, namespace, recipe))
@@ -62,32 +62,36 @@ def clusters_of(cluster: Any, namespace: str) -> tuple[list[ClusterRecord], str]
         return [], error.message
 
 
-def ray_jobs_of(cluster: Any, clusters: Sequence[ClusterRecord]) -> Asked:
+def ray_jobs_of(session: Session, cluster: Any, clusters: Sequence[ClusterRecord]) -> Asked:
     """The Ray jobs of long-lived clusters whose head is or was up; one that has none yet is asked nothing."""
-    from .. import ray_jobs
     from ..runs import jobs_of
+    from .cluster_drivers import drivers_of
 
     up = [found for found in clusters if found.may_answer and not found.rayjob]
-    return jobs_of(up, lambda found: ray_jobs.connect(cluster, found.raycluster))
+    return jobs_of(up, lambda found: drivers_of(session, cluster, found.raycluster))
 
 
-def _named(cluster: Any, namespace: str, word: str, recipe: OfRecipe | None) -> RunRecord | ClusterJob | None:
+def _named(
+    session: Session, cluster: Any, namespace: str, word: str, recipe: OfRecipe | None
+) -> RunRecord | ClusterJob | None:
     from ..runs import ClusterRecord, find
 
     found = find(cluster, namespace, word)
     if isinstance(found, ClusterRecord):
-        return _newest_on(cluster, found)
+        return _newest_on(session, cluster, found)
     if found is not None:
         return found
-    return by_record(cluster, namespace, word) or on_clusters(cluster, namespace, word, recipe)
+    return by_record(session, cluster, namespace, word) or on_clusters(session, cluster, namespace, word, recipe)
 
 
-def on_clusters(cluster: Any, namespace: str, word: str, recipe: OfRecipe | None) -> ClusterJob | None:
+def on_clusters(
+    session: Session, cluster: Any, namespace: str, word: str, recipe: OfRecipe | None
+) -> ClusterJob | None:
     """The job of that id on a long-lived cluster. Raises `UsageError` for an id that two clusters have."""
     records, _ = clusters_of(cluster, namespace)
     if recipe is not None:
         records = [found for found in records if found.name in recipe.clusters.values()]
-    asked = ray_jobs_of(cluster, records)
+    asked = ray_jobs_of(session, cluster, records)
     jobs = [job for job in asked.jobs if word in job.names]
     if len({job.cluster.uid for job in jobs}) > 1:
         where = ", ".join(f"raycluster/{job.cluster.name}" for job in jobs)
@@ -98,13 +102,13 @@ def on_clusters(cluster: Any, namespace: str, word: str, recipe: OfRecipe | None
     return jobs[0] if jobs else None
 
 
-def _newest_on(cluster: Any, record: ClusterRecord) -> ClusterJob:
+def _newest_on(session: Session, cluster: Any, record: ClusterRecord) -> ClusterJob:
     """The newest submitted job of one long-lived cluster. Raises `UsageError` when there is none."""
     if not record.may_answer:
         raise UsageError(f'Ray cluster "{record.name}" has no head to ask ({record.state})', "kubectl nrl cluster list")
     if record.rayjob:
         raise UsageError(f'Ray cluster "{record.name}" belongs to a RayJob', f"name that one: rayjob/{record.rayjob}")
-    asked = ray_jobs_of(cluster, [record])
+    asked = ray_jobs_of(session, cluster, [record])
     if record.name in asked.silent:
         raise UsageError(f"raycluster/{record.name} cannot be asked: {asked.silent[record.name]}")
     submitted = [job for job in asked.jobs if job.submission_id]
@@ -122,7 +126,7 @@ def _newest(
     name = cluster_of(recipe, args.role)
     runs = runs_of_clusters(cluster, namespace, [name], session.user)
     live = cluster.get(RAY_API, "RayCluster", name, namespace)
-    asked = ray_jobs_of(cluster, [ClusterRecord(live)] if live is not None else [])
+    asked = ray_jobs_of(session, cluster, [ClusterRecord(live)] if live is not None else [])
     jobs = [job for job in asked.jobs if job.submission_id]
     if not jobs or (runs and runs[0].created and jobs[0].started and runs[0].created > jobs[0].started):
         return runs[0] if runs else None

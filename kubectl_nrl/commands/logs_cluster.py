@@ -61,9 +61,9 @@ def _find(args: argparse.Namespace, session: Session, words: Words) -> _Found:
     if isinstance(found, RunRecord):
         return _Found(cluster, namespace, found, found.ray_cluster)
     if isinstance(found, ClusterRecord):
-        newest = _newest_on(cluster, [found]) if args.source == "auto" else None
+        newest = _newest_on(session, cluster, [found]) if args.source == "auto" else None
         return _Found(cluster, namespace, newest, found.name)
-    job = on_clusters(cluster, namespace, words.name, None)
+    job = on_clusters(session, cluster, namespace, words.name, None)
     if job is None:
         raise not_found(words, namespace)
     return _Found(cluster, namespace, job, job.cluster.name)
@@ -81,15 +81,15 @@ def _of_recipe(args: argparse.Namespace, session: Session, words: Words, cluster
     live = cluster.get(RAY_API, "RayCluster", name, recipe.namespace)
     record = ClusterRecord(live) if live is not None else None
     if record is not None and not (runs and runs[0].created and record.created and runs[0].created > record.created):
-        newest = _newest_on(cluster, [record]) if args.source == "auto" else None
+        newest = _newest_on(session, cluster, [record]) if args.source == "auto" else None
         return _Found(cluster, recipe.namespace, newest, record.name)
     if not runs:
         raise not_found(words, recipe.namespace)
     return _Found(cluster, recipe.namespace, runs[0], runs[0].ray_cluster)
 
 
-def _newest_on(cluster: Any, records: Sequence[Any]) -> ClusterJob | None:
-    return next((job for job in ray_jobs_of(cluster, records).jobs if job.submission_id), None)
+def _newest_on(session: Session, cluster: Any, records: Sequence[Any]) -> ClusterJob | None:
+    return next((job for job in ray_jobs_of(session, cluster, records).jobs if job.submission_id), None)
 
 
 def _daemon(args: argparse.Namespace, session: Session, found: _Found) -> ExitCode | int:
@@ -99,7 +99,7 @@ def _daemon(args: argparse.Namespace, session: Session, found: _Found) -> ExitCo
     if isinstance(found.job, RunRecord):
         raise UsageError("a RayJob runs its entrypoint only, and has no daemon")
     live = _ray_cluster(session, found)
-    jobs = ray_jobs_of(found.cluster, [ClusterRecord(live)]).jobs
+    jobs = ray_jobs_of(session, found.cluster, [ClusterRecord(live)]).jobs
     wanted = f"{found.ray_cluster}-daemon"
     daemon = next((job for job in jobs if job.submission_id.startswith(wanted)), None)
     if daemon is None:

@@ -50,7 +50,11 @@ def add_launch_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("how it is launched")
     add = group.add_argument
     add("--mode", dest="run_mode", choices=("interactive", "batch"), help="sets submitter, code source and waiting")
-    add("--submitter", metavar="NAME", help="how the entrypoint reaches a long-lived cluster")
+    add(
+        "--submitter",
+        metavar="NAME",
+        help="how the entrypoint reaches a long-lived cluster: portForward (Ray's Jobs API), exec (in the head's container)",
+    )
     add("--code-source", metavar="NAME", help="how the code gets to the pods: image, lustre, upload")
     add("--code-path", metavar="DIR", help="the code's absolute directory on the pods")
     add("--rayjob-name", metavar="NAME", help="the RayJob's name (at most 47 characters)")

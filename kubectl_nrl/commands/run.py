@@ -38,6 +38,7 @@ kubectl nrl run recipe.yaml --infra infra.yaml --dry-run=server
 kubectl nrl run recipe.yaml --infra infra.yaml --no-wait
 kubectl nrl run recipe.yaml --infra infra.yaml --require-capacity
 kubectl nrl run recipe.yaml --infra infra.yaml --raycluster --replace
+kubectl nrl run recipe.yaml --infra infra.yaml --raycluster --mode batch
 kubectl nrl run recipe.yaml --infra local.infra.yaml --local
 """
 
@@ -104,7 +105,6 @@ def handle(args: argparse.Namespace, session: Session) -> ExitCode | int:
 
     cluster, config, plan = _plan(args, session, run, config)
     session.output.problems(plan.problems)
-    _refuse_unavailable(plan, session)
     if plan.kind == "RayJob":
         _warn_meaningless(args, session, plan)
     if args.dry_run == "server":
@@ -120,9 +120,7 @@ def _plan(args: argparse.Namespace, session: Session, run: RunInfo, config: Conf
     """The cluster and the Plan for it."""
     from ..cluster.errors import INSTALL_KUBERAY
 
-    cluster, config, plan = cluster_plan(
-        args, session, run, config, _PROG, refuse_offline=lambda offline: _refuse_unavailable(offline, session)
-    )
+    cluster, config, plan = cluster_plan(args, session, run, config, _PROG)
     if not plan.facts.kuberay:
         raise ClusterError(
             f"this cluster has no KubeRay (ray.io/v1 is not served by {cluster.server})",
@@ -155,16 +153,6 @@ def _context_namespace(session: Session) -> str | None:
         return open_cluster(session).namespace
     except ClusterError:
         return None
-
-
-def _refuse_unavailable(plan: Plan, session: Session) -> None:
-    """A Plan that only later versions can run. Raises `UsageError` before anything is sent."""
-    submitter = session.manager.choose("submitters", plan.launch.submitter)
-    if not getattr(submitter, "available", True):
-        raise UsageError(
-            f"submitter {submitter.name} is not available in this version (--dry-run and check render it)",
-            "--submitter portForward",
-        )
 
 
 def _warn_meaningless(args: argparse.Namespace, session: Session, plan: Plan) -> None:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import ClusterError, ExitCode, NrlError
+from .cluster_drivers import ClusterDrivers, drivers_of
 from .cluster_guard import LIVE
 from .cluster_up import may_be_made
 from .connecting import RAY_API, agree, observer, paste, ray_connector
@@ -25,14 +27,15 @@ from .uploading import code_source, prepare, request, uploads
 from .waiting import start_limit
 
 if TYPE_CHECKING:
-    from ..api import Prepared, Staged, Submission, Submitter
+    from ..api import Prepared, RunInfo, Staged, Submission, Submitter
     from ..config import Config
     from ..plan import Plan
-    from ..ray_jobs import RayJobs
     from ..runs import ClusterRun
 
 #: Seconds that a job which is replaced gets to end; Ray itself kills it after some.
 STOPPED = 60.0
+#: How every run reaches a head, for Ray's own API.
+PORTS = "portforward"
 #: Flags that mean something for a RayJob only.
 MEANINGLESS = ("rayjob_name", "ttl", "hold", "shutdown")
 
@@ -68,6 +71,7 @@ class _Launch:
         self._event = observer(session, {"run": plan.run.id, "namespace": plan.namespace})
 
     def go(self, config: Config) -> ExitCode | int:
+        self._refuse_unreachable()
         try:
             raycluster = self._cluster_up(config)
         except KeyboardInterrupt:
@@ -76,19 +80,39 @@ class _Launch:
         name = raycluster["metadata"]["name"]
         connect = ray_connector(self._cluster, self._plan.namespace)
         try:
-            with connect(name) as jobs:
-                self._make_room(jobs, raycluster)
-                record = self._submit(jobs, raycluster)
+            with drivers_of(self._session, self._cluster, raycluster) as drivers:
+                self._make_room(drivers, raycluster)
+                record, run = self._submit(drivers, raycluster)
         except KeyboardInterrupt:
             left_alone(self._session, self._plan.namespace, self._plan.run.id, "interrupted; it may be submitted")
             raise
         self._event({"event": "submitted", "raycluster": name})
-        self._session.output.progress(f"submitted {record.id} to raycluster/{name}")
+        kept = f", kept in {record.place} on its head" if record.place else ""
+        self._session.output.progress(f"submitted {record.id} to raycluster/{name}{kept}")
         if not self._plan.wait:
             return self._leave(record)
-        driver = driver_connector(self._submitter, self._plan.run, self._cluster, self._plan.namespace, connect)
+        driver = driver_connector(self._submitter, run, self._cluster, self._plan.namespace, connect)
         attend = AttendJob(self._session, self._cluster, Submitted(record, driver), self._event)
         return attend.to_the_end(max(0.0, self._deadline - time.monotonic()))
+
+    def _refuse_unreachable(self) -> None:
+        """Raise when the submitter may not reach a head, before anything is made or started."""
+        namespace, what = self._plan.namespace, f"pods/{self._submitter.reached_by}"
+        if self._submitter.reached_by == PORTS:
+            return  # needed by every run, and asked for with all that is needed
+        # Which of the two verbs is asked for depends on the API server's version.
+        may = [
+            self._cluster.can_i(verb, "", "pods", namespace, subresource=self._submitter.reached_by)
+            for verb in ("create", "get")
+        ]
+        if not any(answer is not False for answer in may):
+            raise ClusterError(
+                f'submitter {self._submitter.name} needs "create" on {what} in namespace "{namespace}", which user '
+                f'"{self._cluster.user}" may not; nothing was started',
+                "--submitter portForward does without",
+                status=403,
+                reason="Forbidden",
+            )
 
     def _cluster_up(self, config: Config) -> Mapping[str, Any]:
         """The training role's RayCluster, up, with everything else that the Plan holds."""
@@ -124,7 +148,7 @@ class _Launch:
             raise ClusterError(f"launch.attach.{role}: raycluster/{name} is not ready: {readiness.words}")
         return cast("Mapping[str, Any]", {"apiVersion": RAY_API, "kind": "RayCluster", **live})
 
-    def _make_room(self, jobs: RayJobs, raycluster: Mapping[str, Any]) -> None:
+    def _make_room(self, jobs: ClusterDrivers, raycluster: Mapping[str, Any]) -> None:
         """Say what runs there already; with --replace stop it, and wait until it has ended."""
         name = raycluster["metadata"]["name"]
         live = [job for job in jobs.list() if job.get("status") in LIVE and job.get("submission_id")]
@@ -146,41 +170,42 @@ class _Launch:
             jobs.stop(submission_id)
         _until_ended(jobs, ids)
 
-    def _submit(self, jobs: RayJobs, raycluster: Mapping[str, Any]) -> ClusterRun:
+    def _submit(self, drivers: ClusterDrivers, raycluster: Mapping[str, Any]) -> tuple[ClusterRun, RunInfo]:
         from ..runs import ClusterRun, new_record, write_record
 
         plan, run = self._plan, self._plan.run
         if self._args.run_id is not None:
-            _refuse_used(jobs, run.id, raycluster)
-        staged = self._stage(jobs)
+            _refuse_used(drivers, run.id, raycluster)
+        reached = Reached(plan.namespace, drivers.ray, self._cluster)
+        submission = _submission(plan, self._stage(reached))
+        run = replace(run, place=self._submitter.place(run, submission))
         training = next((role.cluster for role in plan.roles if role.name == "training"), None)
         record = new_record(
             run.id, raycluster, run.user, cluster_label=training or raycluster["metadata"]["name"],
             submitter=self._submitter.name, submission_id=run.id, recipe=plan.recipe_path.rsplit("/", 1)[-1],
-            started=self._session.clock(),
+            started=self._session.clock(), pod=drivers.pod, place=run.place,
         )  # fmt: skip
         try:
             written = write_record(self._cluster, record)
         except ClusterError as error:
-            if error.status != 403:
-                raise
+            if error.status != 403 or not self._submitter.in_ray:
+                raise  # nobody would find it again
             self._session.output.warn(f"the run is not recorded, and only Ray knows of it: {error.message}")
             written = ClusterRun(record)
         try:
-            self._submitter.submit(run, Reached(plan.namespace, jobs, self._cluster), _submission(plan, staged))
+            run = self._submitter.submit(run, reached, submission)
         except ClusterError as error:
             self._not_submitted(error, written)
             raise
-        return written
+        return written, run
 
-    def _stage(self, jobs: RayJobs) -> Staged:
+    def _stage(self, reached: Reached) -> Staged:
         from ..api import Staged
         from .handover import stage
 
         if self._prepared is None:
             return Staged()
         source = code_source(self._session, self._plan.launch.code_source)
-        reached = Reached(self._plan.namespace, jobs, self._cluster)
         return stage(self._session, source, self._plan.run, reached, self._prepared)
 
     def _not_submitted(self, error: ClusterError, record: ClusterRun) -> None:
@@ -224,7 +249,7 @@ def _submission(plan: Plan, staged: Staged) -> Submission:
     return Submission(launch.line, launch.script, staged, metadata, launch.exec_tmp_dir)
 
 
-def _refuse_used(jobs: RayJobs, run_id: str, raycluster: Mapping[str, Any]) -> None:
+def _refuse_used(jobs: ClusterDrivers, run_id: str, raycluster: Mapping[str, Any]) -> None:
     """Raise for an id that the cluster has a job of; ids that are made up here never meet."""
     known = jobs.get(run_id)
     if known is not None:
@@ -236,7 +261,7 @@ def _refuse_used(jobs: RayJobs, run_id: str, raycluster: Mapping[str, Any]) -> N
         )
 
 
-def _until_ended(jobs: RayJobs, ids: Sequence[str]) -> None:
+def _until_ended(jobs: ClusterDrivers, ids: Sequence[str]) -> None:
     deadline = time.monotonic() + STOPPED
     left = list(ids)
     while left:

@@ -190,6 +190,7 @@ def _standing(args: argparse.Namespace, session: Session, cluster: Any, namespac
     """Runs on long-lived clusters, by their records and what Ray says; none where records may not be read."""
     from .. import ray_jobs
     from ..runs import cluster_runs, see
+    from .cluster_drivers import drivers_of
 
     try:
         records = cluster_runs(
@@ -203,6 +204,6 @@ def _standing(args: argparse.Namespace, session: Session, cluster: Any, namespac
     return see(
         records,
         cluster,
-        lambda live: ray_jobs.connect(cluster, live),
+        lambda live: drivers_of(session, cluster, live),
         lambda place, name: ray_jobs.head_history(cluster, place, name),
     )

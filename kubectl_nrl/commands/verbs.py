@@ -46,7 +46,11 @@ VERBS: Mapping[str, Verb] = {
             "what runs, what it waits for and what it holds, here and on the cluster",
             "kubectl_nrl.commands.status",
         ),
-        Verb("cluster", "list Ray clusters; bring long-lived ones up and down", "kubectl_nrl.commands.cluster"),
+        Verb(
+            "cluster",
+            "list Ray clusters, bring long-lived ones up and down, open Ray's dashboard",
+            "kubectl_nrl.commands.cluster",
+        ),
         Verb(
             "clean", "remove what my runs left behind, on a cluster and on this machine", "kubectl_nrl.commands.clean"
         ),

@@ -8,7 +8,8 @@ import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .driver import Driver, status_words
+from ..exit_words import status_words
+from .driver import Driver
 from .requests import Daemon
 
 

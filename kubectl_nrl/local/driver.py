@@ -72,20 +72,3 @@ class Driver:
     def _signal(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._child.pid, number)
-
-
-def status_words(status: int) -> str:
-    """What an exit status means, for a person."""
-    if status < 0:
-        return f"the driver was ended by {_signal_name(-status)}"
-    if status > 128:
-        return f"the driver ended with exit status {status} ({_signal_name(status - 128)}?)"
-    return f"the driver ended with exit status {status}"
-
-
-def _signal_name(number: int) -> str:
-    try:
-        name = signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
-    return f"{name}, perhaps by the system, out of memory" if name == "SIGKILL" else name

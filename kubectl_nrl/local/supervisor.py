@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import NrlError
+from ..exit_words import status_words
 from . import ports, processes, record, sessions
 from .daemons import RunningDaemon
-from .driver import Driver, status_words
+from .driver import Driver
 from .driver import environment as driver_environment
 from .ray_process import RayProcess
 from .ray_process import environment as ray_environment

@@ -71,7 +71,7 @@ def plan_launch(
     line = encoded_line(ctx.run.id, script)
     if ctx.kind == "local":
         line = ""  # the supervisor runs the script itself
-    elif len(line) > LINE_MAX:
+    elif len(line) > LINE_MAX and not choices.submitter.takes_script:
         line = mounted_line(ctx.run.id)
         size = len(pack(script))
         limit = CONFIG_MAP_MAX if ctx.kind == "RayJob" else LINE_MAX

@@ -73,8 +73,12 @@ def raycluster_needs(plan: Plan) -> Iterator[Need]:
     yield Need("delete", RAY, "rayclusters", "for `cluster down` and --recreate", False)
     for verb in ("list", "watch"):
         yield Need(verb, "", "pods", "to find the head, and to say why pods wait")
-    executes = plan.launch.submitter == "exec"
-    yield Need("create", "", "pods/exec" if executes else "pods/portforward", "to submit the driver and read its log")
+    if plan.launch.submitter == "exec":
+        why = "to start the driver and read its log; --submitter portForward does without"
+        yield Need("create", "", "pods/exec", why)
+        yield Need("create", "", "pods/portforward", "to ask Ray whether it is up, and what runs there")
+    else:
+        yield Need("create", "", "pods/portforward", "to submit the driver and read its log")
     for verb in ("get", "list", "create", "patch", "delete"):
         yield Need(verb, "", "configmaps", "to keep and find the run's record", False)
     yield Need("list", "", "events", "to say why pods wait", False)

@@ -49,8 +49,12 @@ class Transport(Protocol):
     def close(self) -> None: ...
 
 
-#: Runs a command on the head: exit code, stdout, stderr.
-Exec = Callable[[Sequence[str]], tuple[int, bytes, bytes]]
+class Exec(Protocol):
+    """Runs a command on the head, in Ray's container: exit code, stdout, stderr. `timeout` in seconds. Raises `ClusterError`."""
+
+    def __call__(
+        self, command: Sequence[str], stdin: bytes = b"", timeout: float = 30.0
+    ) -> tuple[int, bytes, bytes]: ...
 
 
 @dataclass
@@ -85,10 +89,22 @@ class Head:
             return transport.request(method, path, {**self.headers(), **(headers or {})}, **more, **words)
         except ClusterError as error:
             if error.status == 404:
-                raise ClusterError(
-                    f"the head of {self.where} is gone: {error.message}", status=404, reason="NoHead"
-                ) from error
+                raise self._gone(error) from error
             raise
+
+    def execute(self, command: Sequence[str], stdin: bytes, timeout: float) -> tuple[int, bytes, bytes]:
+        """See `Exec`; a pod that is gone is `NoHead` here, too."""
+        if self.run is None:
+            raise ClusterError(f"no command can be run on the head of {self.where}", reason="NoExec")
+        try:
+            return self.run(command, stdin, timeout)
+        except ClusterError as error:
+            if error.status == 404:
+                raise self._gone(error) from error
+            raise
+
+    def _gone(self, error: ClusterError) -> ClusterError:
+        return ClusterError(f"the head of {self.where} is gone: {error.message}", status=404, reason="NoHead")
 
     def send(
         self, method: str, path: str, doing: str, headers: Mapping[str, str] | None = None, body: bytes | Body = b"",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .head import Body, Head, job_path
@@ -31,6 +31,10 @@ class RayJobs:
     def life(self) -> str:
         """See `Head.life`; empty on this machine."""
         return self._head.life
+
+    def run(self, command: Sequence[str], stdin: bytes = b"", timeout: float = 30.0) -> tuple[int, bytes, bytes]:
+        """Run a command in Ray's container of the head: exit code, stdout, stderr. A pod that is gone has reason `NoHead`."""
+        return self._head.execute(command, stdin, timeout)
 
     def version(self) -> dict[str, Any]:
         """`ray_version` and more.

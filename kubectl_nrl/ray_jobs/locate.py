@@ -24,8 +24,9 @@ class KubernetesReader(Protocol):
     ) -> Sequence[Mapping[str, Any]]: ...
     def forward(self, namespace: str, pod: str, port: int, *, inside: str = "") -> Transport: ...
     def exec(
-        self, namespace: str, pod: str, command: Sequence[str], *, container: str | None = None, timeout: float = 30
-    ) -> tuple[int, bytes, bytes]: ...
+        self, namespace: str, pod: str, command: Sequence[str], *, container: str | None = None, timeout: float = 30,
+        stdin: bytes = b"",
+    ) -> tuple[int, bytes, bytes]: ...  # fmt: skip
 
 
 def connect(cluster: KubernetesReader, raycluster: Mapping[str, Any]) -> RayJobs:
@@ -43,14 +44,12 @@ def connect(cluster: KubernetesReader, raycluster: Mapping[str, Any]) -> RayJobs
     pod_name = pod["metadata"]["name"]
     container = ray_container(pod)
 
-    def run(command: Sequence[str]) -> tuple[int, bytes, bytes]:
-        return cluster.exec(namespace, pod_name, command, container=container)
+    def run(command: Sequence[str], stdin: bytes = b"", timeout: float = 30.0) -> tuple[int, bytes, bytes]:
+        return cluster.exec(namespace, pod_name, command, container=container, stdin=stdin, timeout=timeout)
 
     return RayJobs(
         Head(
-            api=cluster.forward(
-                namespace, pod_name, _port(params, "dashboard-port", DASHBOARD_PORT), inside=_service(raycluster)
-            ),
+            api=cluster.forward(namespace, pod_name, dashboard_port(raycluster), inside=_service(raycluster)),
             agent=cluster.forward(
                 namespace,
                 pod_name,
@@ -101,13 +100,24 @@ def _life(pod: Mapping[str, Any], container: str) -> str:
     return f"{pod['metadata'].get('uid', '')}/{restarts}"
 
 
-def token_of(cluster: KubernetesReader, raycluster: Mapping[str, Any]) -> str | None:
-    """Ray's token where `authOptions.mode` is `token`, from its Secret (KubeRay's, or the user's own); else None."""
+def dashboard_port(raycluster: Mapping[str, Any]) -> int:
+    """The port of the head's dashboard (`rayStartParams.dashboard-port`, else Ray's own default)."""
+    params = ((raycluster.get("spec") or {}).get("headGroupSpec") or {}).get("rayStartParams") or {}
+    return _port(params, "dashboard-port", DASHBOARD_PORT)
+
+
+def token_secret(raycluster: Mapping[str, Any]) -> str:
+    """Name of the Secret that holds Ray's token (KubeRay's, or the user's own); empty where Ray asks for none."""
     auth = (raycluster.get("spec") or {}).get("authOptions") or {}
-    if auth.get("mode") != "token":
+    return str(auth.get("secretName") or raycluster["metadata"]["name"]) if auth.get("mode") == "token" else ""
+
+
+def token_of(cluster: KubernetesReader, raycluster: Mapping[str, Any]) -> str | None:
+    """Ray's token where `authOptions.mode` is `token`, from its Secret; else None. Raises `ClusterError`."""
+    name = token_secret(raycluster)
+    if not name:
         return None
-    metadata = raycluster["metadata"]
-    namespace, name = metadata["namespace"], str(auth.get("secretName") or metadata["name"])
+    namespace = raycluster["metadata"]["namespace"]
     try:
         secret = cluster.get("v1", "Secret", name, namespace)
     except ClusterError as error:

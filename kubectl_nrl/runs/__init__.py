@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .cluster_jobs import Asked, ClusterJob, jobs_of
-from .cluster_run import ClusterRun, cluster_runs, find_cluster_run, new_record, note, write_record
+from .cluster_run import ClusterRun, cluster_runs, find_cluster_run, new_record, note, runs_on, write_record
 from .clusters import ClusterRecord, ordered
 from .find import find, find_run, my_runs, newest_first, runs_of_clusters
 from .holds import held_gpus
@@ -35,6 +35,7 @@ __all__ = [
     "note",
     "ordered",
     "runs_of_clusters",
+    "runs_on",
     "script_of",
     "see",
     "survey",

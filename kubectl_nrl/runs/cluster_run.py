@@ -60,6 +60,11 @@ class ClusterRun:
         return str(self._data.get("submissionId") or self.id)
 
     @property
+    def place(self) -> str:
+        """Where its submitter keeps it (`Submitter.place`)."""
+        return str(self._data.get("place") or "")
+
+    @property
     def recipe(self) -> str:
         return str(self._data.get("recipe") or "")
 
@@ -109,9 +114,12 @@ def record_name(run_id: str) -> str:
 
 def new_record(
     run_id: str, raycluster: Mapping[str, Any], user: User, *, cluster_label: str, submitter: str, submission_id: str,
-    recipe: str, started: datetime,
+    recipe: str, started: datetime, pod: str = "", place: str = "",
 ) -> dict[str, Any]:  # fmt: skip
-    """The record of a run that is about to be submitted to that RayCluster."""
+    """The record of a run that is about to be submitted to that RayCluster.
+
+    `pod` is its head's; `place` is where the submitter keeps the run, if it says so.
+    """
     meta = raycluster["metadata"]
     owner = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": meta["name"], "uid": meta["uid"]}
     return {
@@ -140,6 +148,7 @@ def new_record(
             "rayClusterUid": meta["uid"],
             "recipe": recipe,
             "startTime": _text(started),
+            **({"pod": pod, "place": place} if place else {}),
         },
     }
 
@@ -186,6 +195,13 @@ def cluster_runs(
     runs = [ClusterRun(item) for item in found]
     mine = [run for run in runs if all_users or run.raw_user in ("", user.raw)]
     return sorted(mine, key=lambda run: (run.started.timestamp() if run.started else 0.0, run.id), reverse=True)
+
+
+def runs_on(cluster: Any, raycluster: Mapping[str, Any]) -> list[ClusterRun]:
+    """The records of that very cluster's runs, everybody's. Raises `ClusterError`."""
+    meta = raycluster["metadata"]
+    found = cluster.list("v1", "ConfigMap", meta["namespace"], label_selector=f"{RECORD}=run")
+    return [run for run in map(ClusterRun, found) if run.ray_cluster_uid == meta["uid"]]
 
 
 def _text(time: datetime) -> str:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from . import images, lifecycle, packages
+from . import containers, images, lifecycle, packages
 from .errors import checked
 from .state import CHECKOUT, State, state_for
 
@@ -37,6 +37,18 @@ class Cluster:
     def kubectl(self, *args: str, stdin: str | None = None) -> str:
         """Run kubectl as the administrator and return its stdout; a failure raises with its words."""
         return checked([packages.kubectl(), f"--kubeconfig={self.kubeconfig}", *args], stdin=stdin)
+
+    def image(self, image: images.Image, variable: str) -> str:
+        """Give the node one more image and return its name; on a cluster that was given, `variable` names one like it, or this skips."""
+        if self.state is not None:
+            containers.ensure_image(self.state, image)
+            return image.name
+        given = os.environ.get(variable)
+        if not given:
+            pytest.skip(
+                f"{variable} names no image like {image.name} for this cluster; the test cluster has it: tests/run --node"
+            )
+        return given
 
     def namespace(self, prefix: str = "test") -> str:
         """Make a namespace that nobody else uses and return its name; it goes with the session, if not before."""
@@ -164,6 +176,14 @@ def kwok_cluster() -> Iterator[Cluster]:
     cluster.close()
     if not was_up:
         stopped(cluster)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Path:
+    """A Chromium; in CI it is installed where it is absent."""
+    if os.environ.get("CI"):
+        return packages.browser()
+    return packages.found_browser() or pytest.skip(f"no Chromium; to have one: {_SCRIPTS / 'build'} --depth node")
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import os
 import platform
 import tarfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
@@ -22,6 +22,7 @@ from .cache import cache_dir, cached, content_key
 from .errors import checked
 
 RAY_IMAGE = f"kubectl-nrl-tests/ray:{versions.RAY}"  # one stable name; what it holds may change with the example
+SYMLINK_IMAGE = f"kubectl-nrl-tests/ray-symlinks:{versions.RAY}"
 PAUSE_IMAGE = "kubectl-nrl-tests/pause:1"
 QUICKSTART = Path(__file__).resolve().parents[2] / "examples" / "01-quickstart"
 
@@ -110,6 +111,12 @@ def ray_image() -> Image:
     )
 
 
+def symlink_image() -> Image:
+    """Return the Ray image as uv makes it with link mode symlink: each file of Ray's dashboard is a link into uv's cache."""
+    plain = ray_image()
+    return replace(plain, name=SYMLINK_IMAGE, layers=(*plain.layers, _symlink_layer()))
+
+
 def pause_image() -> Image:
     """Return the image that every pod's sandbox runs."""
 
@@ -172,6 +179,25 @@ def _ray_layer() -> Path:
 
     key = content_key(versions.IMAGE_PYTHON, *_RAY_REQUIREMENTS, json.dumps(_LAUNCHERS))
     return cached("layer-ray", f"{versions.RAY}-{key}", build, about="1 min")
+
+
+def _symlink_layer() -> Path:
+    """The dashboard's files of the Ray layer once more: moved into a cache, and links to them in their places."""
+    inside, away = "opt/ray/ray/dashboard/client/build/", "root/.cache/uv/archive-v0/ray/dashboard/client/build/"
+
+    def build(target: Path) -> None:
+        with tarfile.open(_ray_layer()) as ray, tarfile.open(target, "w") as layer:
+            for entry in ray:
+                if not (entry.isfile() and entry.name.startswith(inside)):
+                    continue
+                rest = entry.name.removeprefix(inside)
+                copy = _entry(away + rest, entry.mode, entry.size)
+                layer.addfile(copy, ray.extractfile(entry))
+                link = _entry(entry.name, 0o777, 0)
+                link.type, link.linkname = tarfile.SYMTYPE, f"/{away}{rest}"
+                layer.addfile(link)
+
+    return cached("layer-symlinks", f"{_ray_layer().name.removeprefix('layer-ray-')}-1", build)
 
 
 def _entry(name: str, mode: int, size: int) -> tarfile.TarInfo:

@@ -133,6 +133,6 @@ def build(depth: str) -> None:
     if depth == "kwok":
         pieces += [go_builds.kwok, go_builds.kueue, go_builds.kueue_config]
     if depth == "node":
-        pieces += [go_builds.coredns, images.pause_image, images.ray_image]
+        pieces += [go_builds.coredns, images.pause_image, images.ray_image, images.symlink_image, packages.browser]
     for piece in pieces:
         piece()

@@ -56,6 +56,20 @@ def kubectl() -> Path:
     return cached("kubectl", versions.KUBECTL, build)
 
 
+def found_browser() -> Path | None:
+    """Return the Chromium that is there, under any of its names."""
+    found = filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome")))
+    return next(map(Path, found), None)
+
+
+def browser() -> Path:
+    """Return a Chromium, installed when absent. Raises CannotRunHere where it can be neither found nor installed."""
+    there = found_browser()
+    if there is None:
+        ensure_debian(versions.BROWSER_PACKAGES)
+    return there or Path(*versions.BROWSER_PACKAGES.values())
+
+
 def pip() -> list[str]:
     """Return the words that start a pip: this interpreter's, else the first one on PATH."""
     if importlib.util.find_spec("pip"):

@@ -30,3 +30,5 @@ NODE_PACKAGES = {
     "iproute2": "/usr/sbin/ip",
     "mmdebstrap": "/usr/bin/mmdebstrap",
 }
+# Where the tests look at a page as a person would; Debian calls the browser so, other systems may have it under another name.
+BROWSER_PACKAGES = {"chromium": "/usr/bin/chromium"}

@@ -87,6 +87,10 @@ def test_exec_gives_both_streams_and_the_exit_code(cluster: Cluster, namespace: 
     assert cluster.exec(namespace, "files", ["printf", "%s", "a 'b' $c\n&?"])[1] == b"a 'b' $c\n&?"
 
 
+def test_exec_hands_its_input_to_the_command(cluster: Cluster, namespace: str) -> None:
+    assert cluster.exec(namespace, "files", ["head", "-c", str(len(BIG))], stdin=BIG) == (0, BIG, b"")
+
+
 def test_what_exec_cannot_do(cluster: Cluster, namespace: str) -> None:
     with pytest.raises(ClusterError, match=r"took longer than 0\.5 s") as caught:
         cluster.exec(namespace, "files", ["sleep", "20"], timeout=0.5)
@@ -187,6 +191,7 @@ def test_a_user_who_may_only_create(node_cluster: Harness, namespace: str) -> No
     with Cluster.connect(kubeconfig=str(limited)) as cluster:
         assert cluster.exec(namespace, "files", ["sh", "-c", "echo hi; echo no >&2; exit 3"]) == (3, b"hi\n", b"no\n")
         assert cluster.exec(namespace, "files", ["cat", "/tmp/big"]) == (0, BIG, b"")
+        assert cluster.exec(namespace, "files", ["head", "-c", str(len(BIG))], stdin=BIG) == (0, BIG, b"")
         assert cluster.client.spdy_only == {"exec"}
         with cluster.forward(namespace, "files", 8000) as forward:
             body = os.urandom(20_000_000)

@@ -113,7 +113,12 @@ TRIES = [
         for pod in ("head", "worker")
         for name, value in (("cpu", "7"), ("memory", "7Gi"), ("gpu", 2))
     ),
-    Try("submit.submitter", "exec", LONG, "raycluster"),
+    Try(
+        "submit.submitter",
+        "exec",
+        {**LONG, "launch": {**LAUNCH, "codeSource": "image", "codePath": "/opt"}},
+        "raycluster",
+    ),
     short("submit.submissionMode", "SidecarMode"),
     Try("submit.localDashboardPort", 18000, LONG, "raycluster"),
     Try("submit.execTmpDir", "/mnt/tmp", LONG, "raycluster"),

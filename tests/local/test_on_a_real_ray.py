@@ -7,11 +7,13 @@ import signal
 import socket
 import subprocess
 import time
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 from local_case import RUN_ID, Local
 
+from kubectl_nrl.commands import cluster_dashboard
 from kubectl_nrl.local import LocalRecord
 
 pytestmark = pytest.mark.local
@@ -117,7 +119,9 @@ def test_a_killed_supervisor_is_cleared(local: Local) -> None:
     nothing_left(local, local.record)
 
 
-def test_a_cluster_serves_one_run_after_another(local: Local) -> None:
+def test_a_cluster_serves_one_run_after_another_and_its_dashboard(
+    local: Local, monkeypatch: pytest.MonkeyPatch
+) -> None:
     show = 'import ray; ray.init(); print(ray.cluster_resources()["GPU"])'
     first = local.run(f"python -c '{show}'", "--raycluster --gpus 2").ok()
     second = local.run(f"python -c '{show}'", "--raycluster --gpus 2 --run-id second").ok()
@@ -125,5 +129,12 @@ def test_a_cluster_serves_one_run_after_another(local: Local) -> None:
     assert "2.0" in second.out.split()
     assert "is up already" in second.err
     cluster = local.project.run("cluster list --local -o json").ok().result("cluster_list")[0]
+    monkeypatch.setattr(cluster_dashboard, "between_looks", _press_ctrl_c)
+    opened = local.project.run(f"cluster dashboard {cluster['id']} --port 0 -o json").ok().result("cluster_dashboard")
+    assert opened["rayVersion"] == version("ray")
     local.project.run(f"cluster down {cluster['id']}").ok()
     assert local.left() == {}
+
+
+def _press_ctrl_c() -> None:
+    raise KeyboardInterrupt

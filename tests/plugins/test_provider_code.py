@@ -6,7 +6,6 @@ import pytest
 from context import context, origins, problems, ray_group, ray_spec, render, with_training
 from nrl_plugins.code_image import ImageCode
 from nrl_plugins.code_lustre import LustreCode
-from nrl_plugins.planned_names import nrl_submitters
 from nrl_plugins.section_workspace import Workspace
 
 IMAGE, LUSTRE = ImageCode(), LustreCode()
@@ -108,11 +107,3 @@ def test_a_directory_of_the_nodes_may_hold_the_code() -> None:
     nodes = {"workspace": {"kind": "hostPath", "hostPath": "/data", "mountPath": "/w"}}
     assert problems(LUSTRE, context({"launch": {"codePath": "/w/code"}, **nodes})) == []
     assert len(problems(LUSTRE, context({"launch": {"codePath": "/opt/code"}, **nodes}))) == 1
-
-
-def test_a_name_of_later_use_is_known_and_says_that_it_is_not_there_yet() -> None:
-    submitters = list(nrl_submitters())
-    assert [s.name for s in submitters] == ["exec"]
-    assert not any(s.available for s in submitters)
-    assert IMAGE.available
-    assert LUSTRE.available

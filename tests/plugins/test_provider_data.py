@@ -18,7 +18,7 @@ HOOKS = ("profiles", "schedulers", "dra_drivers", "submitters", "code_sources", 
 
 def builtin_providers() -> list[Provider]:
     found: list[Provider] = []
-    for module in sorted({*BUILTINS.values(), "nrl_plugins.planned_names"}):
+    for module in sorted(BUILTINS.values()):
         loaded = importlib.import_module(module)
         for hook in HOOKS:
             found += getattr(loaded, f"nrl_{hook}", lambda: ())()

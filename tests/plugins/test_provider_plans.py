@@ -170,9 +170,10 @@ def test_cpu_workers_of_any_cluster(plan, tmp_path: Path, manager: Manager) -> N
     assert "nvidia.com/gpu" not in yaml.safe_dump(made.workload().manifest["spec"])
 
 
-@pytest.mark.parametrize("source", ["upload", "image"])
-@pytest.mark.parametrize("submitter", ["portForward", "exec"])
-def test_names_of_later_use_are_planned(plan, source: str, submitter: str) -> None:
+@pytest.mark.parametrize(
+    ("submitter", "source"), [("portForward", "upload"), ("portForward", "image"), ("exec", "image")]
+)
+def test_a_submitter_and_a_code_source_that_go_together_are_planned(plan, source: str, submitter: str) -> None:
     launch = {**SHORT["launch"], "codeSource": source}
     made = plan({**SHORT, "launch": launch, "submit": {"submitter": submitter}}, mode="raycluster")
     assert (made.launch.submitter, made.launch.code_source) == (submitter, source)

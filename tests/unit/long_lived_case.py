@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -30,6 +30,10 @@ class Ray:
     down: ClusterError | None = None
     refuses: ClusterError | None = None
     life: str = "1"
+    pod: str = "t-head"
+
+    def run(self, command: Sequence[str], stdin: bytes = b"", timeout: float = 30.0) -> tuple[int, bytes, bytes]:
+        raise ClusterError("no command can be run on this head", reason="NoExec")
 
     def _ask(self, what: str) -> None:
         self.asked.append(what)

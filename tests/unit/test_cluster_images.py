@@ -43,6 +43,22 @@ def test_archive_holds_what_its_manifest_says(tmp_path: Path) -> None:
     assert image.id() == f"sha256:{hashlib.sha256(files[manifest['Config']]).hexdigest()}"
 
 
+def test_the_faulty_dashboard_is_the_good_one_behind_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inside, away = "opt/ray/ray/dashboard/client/build/", "root/.cache/uv/archive-v0/ray/dashboard/client/build/"
+    with tarfile.open(tmp_path / "layer-ray-1", "w") as ray:
+        for name, text in ((f"{inside}static/js/main.js", "script"), ("opt/ray/ray/other.py", "code")):
+            entry = tarfile.TarInfo(name)
+            entry.size = len(text)
+            ray.addfile(entry, io.BytesIO(text.encode()))
+    monkeypatch.setattr(images, "_ray_layer", lambda: tmp_path / "layer-ray-1")
+    with tarfile.open(images._symlink_layer()) as layer_file:
+        entries = {entry.name: entry for entry in layer_file}
+        assert set(entries) == {f"{inside}static/js/main.js", f"{away}static/js/main.js"}
+        link, copy = entries[f"{inside}static/js/main.js"], entries[f"{away}static/js/main.js"]
+        assert (link.issym(), link.linkname) == (True, f"/{away}static/js/main.js")
+        assert layer_file.extractfile(copy).read() == b"script"  # type: ignore[union-attr]
+
+
 def test_example_layer_follows_the_example_and_nothing_else(tmp_path: Path) -> None:
     source = tmp_path / "example"
     (source / "sub").mkdir(parents=True)

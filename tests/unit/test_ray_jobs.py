@@ -241,6 +241,8 @@ class Kubernetes:
     forwards: list[tuple[str, str, int]] = field(default_factory=list)
     selectors: list[str] = field(default_factory=list)
     inside: list[str] = field(default_factory=list)
+    executed: list[Any] = field(default_factory=list)
+    lost: bool = False
 
     def get(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> dict[str, Any] | None:
         if self.forbidden:
@@ -256,8 +258,11 @@ class Kubernetes:
         self.inside.append(inside)
         return Stub(unreachable)
 
-    def exec(self, *_: Any, **__: Any) -> tuple[int, bytes, bytes]:
-        raise AssertionError
+    def exec(self, *words: Any, **more: Any) -> tuple[int, bytes, bytes]:
+        self.executed.append((*words, more))
+        if self.lost:
+            raise ClusterError("no such pod", status=404, reason="NotFound")
+        return 0, b"out", b""
 
 
 def cluster(**spec: Any) -> dict[str, Any]:
@@ -279,6 +284,19 @@ def test_inside_the_cluster_the_head_has_a_service_and_its_agent_an_address() ->
     ray_jobs.connect(reader, cluster())
     ray_jobs.connect(reader, {**cluster(), "status": {"head": {"serviceName": "named-head-svc"}}})
     assert reader.inside == ["c-head-svc.n.svc", "10.1.2.3", "named-head-svc.n.svc", "10.1.2.3"]
+
+
+def test_commands_run_in_rays_container_wherever_a_sidecar_stands() -> None:
+    reader = Kubernetes([pod("h", "1")])
+    ray = {"name": "ray", "env": [{"name": "KUBERAY_GEN_RAY_START_CMD", "value": "ray start"}]}
+    reader.pods[0]["spec"]["containers"] = [{"name": "injected"}, ray]
+    jobs = ray_jobs.connect(reader, cluster())
+    assert jobs.run(["cat"], b"in", 5.0) == (0, b"out", b"")
+    assert reader.executed == [("n", "h", ["cat"], {"container": "ray", "stdin": b"in", "timeout": 5.0})]
+    reader.lost = True
+    with pytest.raises(ClusterError) as caught:
+        jobs.run(["cat"])
+    assert caught.value.reason == "NoHead"
 
 
 def test_a_heads_life_ends_with_its_pod_and_with_its_container() -> None:

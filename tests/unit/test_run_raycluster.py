@@ -262,8 +262,3 @@ def test_uploaded_code_is_sent_once_and_is_where_the_driver_runs(world: World) -
 
 def test_flags_of_a_rayjob_are_named_as_meaningless(world: World) -> None:
     assert "--ttl has no meaning for a long-lived cluster" in world.start("--ttl 5").ok().err
-
-
-def test_exec_is_refused_before_anything_is_made(world: World) -> None:
-    done = world.start("--submitter exec")
-    assert (done.exit, world.names("RayCluster")) == (2, []), done.err

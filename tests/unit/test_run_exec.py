@@ -1,0 +1,186 @@
+"""`run --raycluster --submitter exec`, and what other commands make of such a run: the head is a directory where commands really run."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from head_shell import LOST, HeadShell
+from long_lived_case import LongLivedWorld
+
+from kubectl_nrl.errors import ClusterError
+from kubectl_nrl.exec_jobs import HeadDriver, head_driver
+from kubectl_nrl.testing import RUN_ID, USER, Outcome
+
+RECORD = f"nrl-run-{RUN_ID}"
+
+
+class World(LongLivedWorld):
+    """A long-lived cluster whose head runs commands in `head`."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, head: HeadShell) -> None:
+        super().__init__(monkeypatch)
+        self.head, self.entered = head, list[Sequence[str]]()
+        self.refused: ClusterError | None = None
+        self.broken, self.flaky = 0, False
+        self.ray.run = self.enter  # type: ignore[method-assign]
+        self.up().ok()
+
+    def enter(self, command: Sequence[str], stdin: bytes = b"", timeout: float = 30.0) -> tuple[int, bytes, bytes]:
+        self.entered.append(command)
+        if self.refused is not None:
+            raise self.refused
+        if self.broken or (self.flaky and len(self.entered) % 2):
+            self.broken -= bool(self.broken)
+            raise LOST
+        return self.head.run(command, stdin, timeout)
+
+    def start(self, entrypoint: str, more: str = "", **words: Any) -> Outcome:
+        launch = {"codeSource": "image", "codePath": str(self.head.folder), "entrypoint": entrypoint}
+        self.infra(launch=launch, submit={"submitter": "exec", "execTmpDir": str(self.head.folder / "tmp")})
+        return self.run(f"run recipe.yaml --infra infra.yaml --raycluster {more}", **words)
+
+    def place(self, run_id: str = RUN_ID) -> Path:
+        return self.head.folder / "tmp" / f"nrl-{USER}" / run_id
+
+    def record(self) -> dict[str, str]:
+        found: dict[str, str] = self.cluster.objects["ConfigMap", "default", RECORD]["data"]
+        return found
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[World]:
+    monkeypatch.setattr("kubectl_nrl.watch.job_follow.POLL", 0.02)
+    monkeypatch.setattr(head_driver, "PAUSE", 0.0)
+    head = HeadShell(tmp_path)
+    made = World(monkeypatch, head)
+    yield made
+    for folder in made.place().parent.glob("*"):
+        HeadDriver(head.run, str(folder)).stop(grace=0)
+
+
+@pytest.mark.parametrize(("ends", "state", "code"), [("true", "SUCCEEDED", 0), ("exit 3", "FAILED", 1)])
+def test_the_run_ends_as_its_driver_does_and_every_line_is_shown(
+    world: World, ends: str, state: str, code: int
+) -> None:
+    done = world.start(f'echo one; echo "$NRL_K8S_RUN_ID"; printf two; {ends}')
+    assert (done.exit, done.out) == (code, f"one\n{RUN_ID}\ntwo"), done.err
+    assert f"run {RUN_ID} on raycluster/t: {state}" in done.err
+    record = world.record()
+    assert (record["submitter"], record["state"], record["pod"]) == ("exec", state, "t-head")
+    assert record["place"] == str(world.place())
+    assert "exit status 3" in done.err or not code
+
+
+def test_connections_that_break_lose_nothing_and_start_nothing_twice(world: World) -> None:
+    os.mkfifo(world.head.folder / "gate")
+    world.flaky = True
+    world.start("echo ran; cat gate; echo end; exit 3", "--no-wait").ok()
+    opener = threading.Thread(target=(world.head.folder / "gate").write_text, args=("gate\n",))
+    opener.start()
+    followed = world.run(f"job logs {RUN_ID} -f")
+    opener.join()
+    assert (followed.exit, followed.out) == (1, "ran\ngate\nend\n"), followed.err
+
+
+def test_a_refused_exec_is_said_before_anything_is_started_with_the_way_out(world: World) -> None:
+    world.cluster.denied |= {("create", "pods/exec"), ("get", "pods/exec")}
+    done = world.start("echo ran")
+    assert (done.exit, world.entered) == (3, []), done.err
+    assert 'needs "create" on pods/exec' in done.err
+    assert "--submitter portForward" in done.err
+    assert world.names("ConfigMap") == []
+
+
+def test_a_refusal_that_only_the_exec_itself_tells_leaves_no_record(world: World) -> None:
+    world.refused = ClusterError("cannot exec in pods t-head: forbidden", status=403, reason="Forbidden")
+    done = world.start("echo ran")
+    assert (done.exit, "--submitter portForward" in done.err) == (3, True), done.err
+    assert world.names("ConfigMap") == []
+
+
+def test_a_head_without_room_starts_nothing_and_leaves_no_record(world: World) -> None:
+    world.head.full = True
+    done = world.start("echo ran")
+    world.head.full = False
+    assert (done.exit, "nothing was started" in done.err) == (3, True), done.err
+    assert world.names("ConfigMap") == []
+
+
+def test_a_start_of_which_nothing_is_known_keeps_its_record_and_says_so(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(head_driver, "PATIENCE", -1.0)
+    world.broken = 1
+    done = world.start("echo ran")
+    assert (done.exit, world.names("ConfigMap")) == (6, [RECORD]), done.err
+    assert f"kubectl nrl job logs {RUN_ID} -f" in done.err
+
+
+def test_uploaded_code_is_refused_before_anything_is_sent(world: World) -> None:
+    done = world.start("echo ran", "--code-source upload")
+    assert (done.exit, world.entered) == (2, []), done.err
+    assert "--code-source image or lustre" in done.err
+
+
+def test_a_relative_directory_is_refused(world: World) -> None:
+    launch = {"codeSource": "image", "codePath": "/opt", "entrypoint": "true"}
+    world.infra(launch=launch, submit={"submitter": "exec", "execTmpDir": "tmp"})
+    done = world.run("run recipe.yaml --infra infra.yaml --raycluster")
+    assert (done.exit, 'submit.execTmpDir "tmp" is no absolute path' in done.err) == (2, True), done.err
+
+
+def test_a_script_too_long_for_a_line_is_no_problem(world: World) -> None:
+    import random
+
+    noise = random.Random(1).randbytes(120_000).hex()
+    done = world.start(f": {noise}\necho ran")
+    assert (done.exit, done.out) == (0, "ran\n"), done.err[-400:]
+
+
+def test_other_commands_know_the_run_while_it_goes_on(world: World) -> None:
+    done = world.start("echo up; while :; do sleep 0.1; done", "--no-wait").ok()
+    assert f"kept in {world.place()} on its head" in done.err
+    listed = json.loads(world.run("job list -o json").ok().out)
+    assert [(j["id"], j["state"], j["owner"], j["rayCluster"]) for j in listed] == [(RUN_ID, "RUNNING", USER, "t")]
+    runs = json.loads(world.run("runs -o json").ok().out)
+    assert [(r["id"], r["state"], r["submitter"]) for r in runs] == [(RUN_ID, "RUNNING", "exec")]
+    assert world.run(f"job logs {RUN_ID}").ok().out == "up\n"
+    busy = world.run("cluster down t")
+    assert (busy.exit, f"running jobs: {RUN_ID}" in busy.err) == (2, True), busy.err
+    stopped = world.run(f"job stop {RUN_ID}").ok()
+    assert "STOPPED" in stopped.out
+    assert world.record()["state"] == "STOPPED"
+    assert [j["state"] for j in json.loads(world.run("job list -o json").ok().out)] == ["STOPPED"]
+    assert world.run(f"job logs {RUN_ID} -f").exit == 5
+
+
+def test_replace_ends_the_run_that_is_there_first(world: World) -> None:
+    world.start("while :; do sleep 0.1; done", "--no-wait --run-id first").ok()
+    said = world.start("echo ran", "--run-id second").ok()
+    assert "running on raycluster/t already: first" in said.err
+    done = world.start("echo ran", "--run-id third --replace").ok()
+    assert "stopping first on raycluster/t" in done.err
+    listed = {j["id"]: j["state"] for j in json.loads(world.run("job list -o json").ok().out)}
+    assert listed == {"first": "STOPPED", "second": "SUCCEEDED", "third": "SUCCEEDED"}
+
+
+def test_a_head_that_was_started_anew_has_lost_the_run_and_that_is_said(world: World) -> None:
+    world.start("while :; do sleep 0.1; done", "--no-wait").ok()
+    driver = HeadDriver(world.head.run, str(world.place()))
+    driver.stop(grace=0)
+    world.place().rename(world.head.folder / "lost")
+    done = world.run(f"job logs {RUN_ID} -f")
+    assert (done.exit, "history of its jobs is lost" in done.err) == (6, True), done.err
+
+
+def test_an_id_that_the_head_has_is_an_error(world: World) -> None:
+    world.start("echo ran", "--run-id mine").ok()
+    world.cluster.remove("ConfigMap", "nrl-run-mine")
+    done = world.start("echo ran", "--run-id mine")
+    assert (done.exit, "holds a driver already" in done.err) == (3, True), done.err
