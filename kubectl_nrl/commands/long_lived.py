@@ -26,8 +26,6 @@ Action = Literal["created", "unchanged", "completed", "kept", "recreated"]
 #: Called in a thread of its own when a role's cluster is up; it should end soon when the event is set.
 AfterReady = Callable[["Unit", Mapping[str, Any], threading.Event], None]
 
-#: Seconds for a cause that does not heal alone.
-START_LIMIT = 900.0
 #: Lines of a difference that are shown; the rest is counted.
 CHANGES = 30
 
@@ -53,7 +51,7 @@ class Wishes:
     timeout: float = 900.0
     yes: bool = False
     force: bool = False
-    start_limit: float | None = START_LIMIT
+    start_limit: float | None = None
 
 
 def targets_of(plan: Plan, targets: Sequence[str]) -> Plan:
