@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from plan_case import CPU, SHORT, Case
 
-from kubectl_nrl.checkout import Checkout
+from kubectl_nrl.checkout import Checkout, comparison
 from kubectl_nrl.commands.planning import add_launch_arguments, add_plan_arguments, load_plan
 from kubectl_nrl.commands.session import Session
 from kubectl_nrl.output import Output
@@ -26,26 +27,28 @@ def case(tmp_path: Path) -> Case:
 
 
 @pytest.mark.parametrize("source", ["image", "lustre"])
-@pytest.mark.parametrize("mode", ["rayjob", "raycluster"])
-def test_a_code_path_that_is_not_there_is_named_by_the_line_that_is_submitted(
-    case: Case, source: str, mode: str
+@pytest.mark.parametrize(
+    ("mode", "submitter", "how"),
+    [("rayjob", None, "line"), ("raycluster", "portForward", "line"), ("raycluster", "exec", "script")],
+)
+def test_a_code_path_that_is_not_there_is_named_by_what_is_submitted(
+    case: Case, source: str, mode: Any, submitter: str | None, how: str
 ) -> None:
+    written = f"codeSource: {source}, codePath: /mnt/nemo-rl/no/code"
+    infra = SHORT.replace("codeSource: image, codePath: /opt/code", written)
     workspace = "workspace: {kind: lustre, pvcName: shared}\n"
-    infra = SHORT.replace(
-        "codeSource: image, codePath: /opt/code", f"codeSource: {source}, codePath: /mnt/nemo-rl/no/code"
-    )
-    plan = case.plan(infra + workspace, options=Options(mode=mode))  # type: ignore[arg-type]
-    done = subprocess.run(["sh", "-c", plan.launch.line], capture_output=True, text=True, check=False)
+    plan = case.plan(infra + workspace, options=Options(mode=mode, submitter=submitter))
+    done = subprocess.run(["sh", "-c", getattr(plan.launch, how)], capture_output=True, text=True, check=False)
     said = "the working directory /mnt/nemo-rl/no/code (launch.codePath) does not exist in this container"
     assert (done.returncode, done.stderr) == (1, f"kubectl nrl: {said}\n")
 
 
 @pytest.mark.parametrize("mode", ["rayjob", "raycluster"])
-def test_the_script_compares_where_a_checkout_is_known_and_is_the_same_without(case: Case, mode: str) -> None:
-    told = case.plan(options=Options(mode=mode, checkout=HERE)).launch.script  # type: ignore[arg-type]
-    plain = case.plan(options=Options(mode=mode)).launch.script  # type: ignore[arg-type]
-    assert HERE.commit in told and "packed-refs" not in plain
-    assert len([line for line in told.splitlines() if line not in plain.splitlines()]) > 10
+def test_a_checkout_adds_the_comparison_and_nothing_else(case: Case, mode: Any) -> None:
+    infra = SHORT + "submit: {submitter: portForward}\n"
+    told = case.plan(infra, options=Options(mode=mode, checkout=HERE)).launch.script
+    plain = case.plan(infra, options=Options(mode=mode)).launch.script
+    assert told.replace(comparison(HERE, "/opt/code") + "\n", "") == plain != told
 
 
 def planned(folder: Path, infra: str, *words: str) -> str:
