@@ -61,7 +61,7 @@ if [ "$commit" = {checkout.commit} ]; then
 else
   {say}{shlex.quote(other)} >&2
 fi
-) </dev/null || :"""
+) </dev/null"""
 
 
 #: Sets `commit` and `path` from the checkout around the current directory, or ends the subshell. Reftables, which have no

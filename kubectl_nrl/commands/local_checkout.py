@@ -21,7 +21,7 @@ def read_checkout(directory: Path, env: Mapping[str, str]) -> Checkout | None:
     """What is checked out around `directory`; None where there is no git, no commit, or no origin to know the repository by."""
     from ..checkout import Checkout, repository_path
 
-    directory = directory.absolute()
+    directory = directory.resolve()
     if not any((folder / ".git").exists() for folder in (directory, *directory.parents)):
         return None
     repository = repository_path(_git(directory, env, "config", "--get", "remote.origin.url"))

@@ -113,7 +113,7 @@ def test_every_way_that_git_keeps_a_commit_is_read(laptop: Path, pod: Path, no_g
     env, where = no_git, pod
     there = commit(pod, "on the pod")
     if how == "packed":
-        git(pod, "branch", "on/main")  # ends like the branch that is checked out
+        git(pod, "branch", "main-old", "HEAD~1")  # begins like the branch that is checked out
         git(pod, "pack-refs", "--all")
         commit_file = pod / ".git" / "refs" / "heads" / "main"
         assert not commit_file.exists()
@@ -145,10 +145,14 @@ def test_another_repository_on_the_pod_is_not_compared(laptop: Path, pod: Path, 
     assert launched(read_checkout(laptop, ENV), pod, no_git) == ""
 
 
-def test_a_url_of_another_remote_is_not_the_origins(laptop: Path, pod: Path, no_git) -> None:
+@pytest.mark.parametrize("first", ["origin", "upstream"])
+def test_a_url_of_another_remote_is_not_the_origins(laptop: Path, pod: Path, no_git, first: str) -> None:
     commit(laptop, "two")
     git(pod, "remote", "rename", "origin", "upstream")
     git(pod, "remote", "add", "origin", "https://git.example/jdoe/fork")
+    if first == "origin":
+        git(pod, "remote", "remove", "upstream")
+        git(pod, "remote", "add", "upstream", ORIGIN)
     assert launched(read_checkout(laptop, ENV), pod, no_git) == ""
 
 
@@ -184,6 +188,14 @@ def test_a_checkout_that_git_cannot_name_is_not_compared(laptop: Path, no_git, w
     elif why == "broken":
         (laptop / ".git" / "HEAD").write_text("")
     assert read_checkout(laptop, env) is None
+
+
+def test_a_git_that_does_not_answer_is_not_waited_for(laptop: Path, no_git, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kubectl_nrl.commands.local_checkout.PATIENCE", 0.1)
+    hanging = Path(no_git["PATH"]) / "git"
+    hanging.write_text(f"#!/bin/sh\nexec {shutil.which('sleep')} 3600\n")
+    hanging.chmod(0o755)
+    assert read_checkout(laptop, no_git) is None
 
 
 def test_no_credential_of_the_origin_is_kept(laptop: Path) -> None:
