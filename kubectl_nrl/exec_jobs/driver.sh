@@ -20,13 +20,13 @@ nap() {
   sleep "${1:-0.2}" 2>/dev/null || sleep 1
 }
 
-# proc PID: sets group, session and start (ticks since boot, proc_pid_stat(5)); fails for one that has ended, waited for or not.
+# proc PID: sets parent, group, session and start (ticks since boot, proc_pid_stat(5)); fails for one that has ended, waited for or not.
 proc() {
   { read -r stat <"/proc/$1/stat"; } 2>/dev/null || return 1
   # The name in parentheses may hold spaces; what follows the last one are numbers.
   set -- ${stat##*) }
   case $1 in '' | Z | X | x) return 1 ;; esac
-  group=$3 session=$4 start=${20}
+  parent=$2 group=$3 session=$4 start=${20}
 }
 
 # lives NAME: whether the process that the link names still is that process; sets pid, 0 where there is no link.
@@ -72,8 +72,13 @@ judge() {
   fi
 }
 
+is_raylet() {
+  { read -r name <"/proc/$1/comm"; } 2>/dev/null && [ "$name" = raylet ]
+}
+
 # members: sets left to the processes of the driver that live: those of its session, and those that were started with its
-# environment and left the session. A session's number is trusted only while its driver or its keeper holds it.
+# environment and left the session. A session's number is trusted only while its driver or its keeper holds it. Ray's workers may
+# have been given the environment, too (as a runtime environment): Ray ends them with the job.
 members() {
   left='' others=''
   sure=''
@@ -93,7 +98,7 @@ members() {
     entry=${entry#/proc/}
     entry=${entry%/environ}
     case " $left " in *" $entry "*) continue ;; esac
-    if proc "$entry"; then
+    if proc "$entry" && ! is_raylet "$parent"; then
       left="$left $entry"
       others="$others $entry"
     fi

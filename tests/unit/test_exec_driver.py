@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import random
+import shutil
 import signal
 import threading
 from collections.abc import Iterator
@@ -351,6 +352,17 @@ def test_what_outlives_a_driver_is_named_and_can_be_ended(any_head: HeadShell) -
     assert "1 of the processes that it started still run" in answer.message
     answer = driver.stop()
     assert (answer.status, answer.left, living(any_head)) == ("SUCCEEDED", (), [])
+
+
+def test_rays_workers_are_rays_to_end(any_head: HeadShell) -> None:
+    """NeMo-RL hands the driver's whole environment to them."""
+    shutil.copy("/bin/sh", any_head.folder / "raylet")
+    driver = any_head.driver()
+    driver.start("setsid ./raylet -c 'sleep 301 & echo $!; wait' & exit 0\n", "mark")
+    answer = until(driver, lambda answer: not answer.live and answer.size > 0)
+    worker = int(whole_log(driver))
+    assert len(answer.left) == 1 and worker not in answer.left
+    os.kill(worker, signal.SIGKILL)
 
 
 def test_a_stop_of_a_driver_that_has_ended_changes_nothing(head: HeadShell) -> None:
