@@ -15,6 +15,8 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
+from .checkout import Checkout, comparison
+
 #: The longest encoded line: one argument of a Linux process ends at 128 KiB.
 LINE_MAX = 96 * 1024
 
@@ -38,6 +40,7 @@ def launch_script(
     recipe: str,
     env: Mapping[str, str] | None = None,
     working_dir: str | None = None,
+    checkout: Checkout | None = None,
     log_file: str | None = None,
     peers: Mapping[str, str] | None = None,
 ) -> str:
@@ -45,6 +48,7 @@ def launch_script(
 
     `recipe` is the composed recipe's YAML, which `NRL_RECIPE` points at; `log_file` an absolute path that gets a copy of the output.
     `peers` are the other roles' heads (`host:port,port` by role), of which one that is gone for a minute ends the entrypoint.
+    With a `checkout`, code in `working_dir` that is of another commit draws a warning, and runs.
     The script's exit status is the entrypoint's, or `PEER_GONE`.
     """
     text = entrypoint.replace("\r\n", "\n").replace("\r", "\n")
@@ -60,6 +64,8 @@ def launch_script(
     ]
     if working_dir is not None:
         parts.append(_enter(working_dir))
+        if checkout is not None:
+            parts.append(comparison(checkout, working_dir))
     parts.append(_shell(text))
     parts.append(_watched(peers, _run(log_file), log_file) if peers else _run(log_file))
     parts += ['rm -rf "$nrl_dir"', 'exit "$nrl_status"', ""]
@@ -111,8 +117,15 @@ def _file(name: str, text: str) -> str:
 
 def _enter(path: str) -> str:
     where = shlex.quote(path)
-    said = shlex.quote(f"kubectl nrl: the working directory {path} (launch.codePath) does not exist in this container")
-    return f'cd {where} 2>/dev/null || {{ echo {said} >&2; rm -rf "$nrl_dir"; exit 1; }}'
+    said = f"kubectl nrl: the working directory {path} (launch.codePath)"
+    absent = shlex.quote(f"{said} does not exist in this container")
+    closed = shlex.quote(f"{said} is no directory, or one that the user of this container may not enter")
+    return f"""\
+cd {where} 2>/dev/null || {{
+  if [ -e {where} ]; then echo {closed} >&2; else echo {absent} >&2; fi
+  rm -rf "$nrl_dir"
+  exit 1
+}}"""
 
 
 def _shell(entrypoint: str) -> str:

@@ -10,6 +10,7 @@ from . import cluster_dashboard, cluster_list, cluster_up
 from .local_list import LocalList
 from .planning import add_plan_arguments, load_config, load_plan, plan_options, refuse, seconds
 from .session import Session
+from .waiting import add_start_timeout
 
 EXAMPLES = """
 kubectl nrl cluster list
@@ -18,6 +19,7 @@ kubectl nrl cluster list -n rl -w
 kubectl nrl cluster up recipe.yaml --infra infra.yaml
 kubectl nrl cluster up recipe.yaml --infra infra.yaml --target kuberay.generation --target deployments.judge
 kubectl nrl cluster up recipe.yaml --infra infra.yaml --recreate
+kubectl nrl cluster up recipe.yaml --infra infra.yaml --timeout 7200 --start-timeout 300
 kubectl nrl cluster down recipe.yaml --infra infra.yaml
 kubectl nrl cluster down my-cluster
 kubectl nrl cluster dashboard my-cluster
@@ -48,6 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     up.add_argument("--skip-daemons", action="store_true", help="do not start the roles' daemons")
     up.add_argument("--replace", action="store_true", help="stop daemons that run, and start them anew")
     up.add_argument("--recreate", action="store_true", help="make anew what differs from the infra file")
+    add_start_timeout(
+        up, start="a cluster from starting", left="what this call made is deleted, so that it holds nothing"
+    )
     cluster_up.add_arguments(parser)
     cluster_dashboard.add_arguments(parser)
 
@@ -119,6 +124,8 @@ def _down(args: argparse.Namespace, session: Session) -> ExitCode:
 
 
 def _refuse_kubernetes(args: argparse.Namespace) -> None:
+    if args.start_timeout is not None:
+        raise UsageError("--start-timeout is for clusters on Kubernetes", "leave it out")
     for given, flag in ((cluster_up.targets(args), "--target"), (args.dry_run, "--dry-run")):
         if given:
             raise UsageError(

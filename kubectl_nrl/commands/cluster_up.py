@@ -16,6 +16,7 @@ from .cluster_plan import cluster_plan
 from .connecting import paste
 from .run_launch import refuse_refused, say_namespace
 from .session import Session
+from .waiting import start_limit
 
 if TYPE_CHECKING:
     from ..apply import Standing
@@ -105,7 +106,11 @@ def up(args: argparse.Namespace, session: Session, config: Config, prog: str) ->
     words = [*args.words, *(["--infra", args.infra] if args.infra else [])]
     command = paste(session, plan.namespace, "cluster", "up", *words, "--recreate")
     takes_back = paste(session, plan.namespace, "cluster", "down", *words)
-    wishes = Wishes(command, takes_back, args.recreate, args.wait, float(args.timeout), args.yes, args.force)
+    if args.start_timeout is not None and not args.wait:
+        session.output.warn("--start-timeout has no meaning for clusters that nobody waits for (--no-wait)")
+    wishes = Wishes(
+        command, takes_back, args.recreate, args.wait, float(args.timeout), args.yes, args.force, start_limit(args)
+    )
     long_lived = LongLived(session, cluster, plan, wishes)
     packages = Packages(session, plan, args.repo_root)
     daemons = Daemons(session, cluster, plan, packages, replace=args.replace, yes=args.yes)

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from ..plan import HealthCheck, Plan
 
 Action = Literal["created", "unchanged", "completed", "kept", "recreated"]
-#: Seconds for a cause that does not heal alone.
-START_LIMIT = 900.0
 #: Lines of a difference that are shown; the rest is counted.
 CHANGES = 30
 
@@ -63,7 +61,7 @@ class Wishes:
     timeout: float = 900.0
     yes: bool = False
     force: bool = False
-    start_limit: float | None = START_LIMIT
+    start_limit: float | None = None
 
 
 def targets_of(plan: Plan, targets: Sequence[str]) -> Plan:

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigError, Problem, UsageError
 from ..parser import PROG, recipe_and_overrides
+from .local_checkout import read_checkout
 
 if TYPE_CHECKING:
     from ..api import ClusterFacts, RunInfo
@@ -32,7 +35,7 @@ def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--repo-root",
         metavar="DIR",
-        help="the directory whose code is uploaded, or runs with --local (default: the current one)",
+        help="the directory whose code is uploaded, compared with the code on the pods, or run with --local (default: the current one)",
     )
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--rayjob", dest="mode", action="store_const", const="rayjob", help="an ephemeral RayJob")
@@ -87,6 +90,8 @@ def load_plan(
 
     options = plan_options(args, session, context_namespace)
     config = config or load_config(args, session, prog)
+    if plans.code_on_pods(config, options):
+        options = replace(options, checkout=read_checkout(Path(options.repo_root or session.cwd), session.env))
     plan = plans.build(config, run or session.new_run(CHECK_RUN_ID), facts or OFFLINE, options, session.manager)
     return config, plan
 

@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = group.add_argument
     add("--run-id", metavar="ID", help="the run's id (default: date, time and four characters)")
     add("--timeout", metavar="SECONDS", type=seconds, default=86400, help="give up waiting after this long (86400)")
-    add_start_timeout(group)
+    add_start_timeout(group, start="the driver from starting", left="the run is deleted, so that it holds nothing")
     add(
         "--replace", action="store_true",
         help="delete a run of mine that has this RayJob's name, or stop what runs on the long-lived cluster, then run",

@@ -33,14 +33,14 @@ class Stuck(NrlError):
         self.pods = sorted(str(pod["metadata"]["name"]) for pod in follow.pods.values())
 
 
-def add_start_timeout(group: argparse._ArgumentGroup) -> None:
+def add_start_timeout(group: argparse._ArgumentGroup, *, start: str, left: str) -> None:
+    """`start`: what may be kept from happening; `left`: what is deleted then."""
     group.add_argument(
         "--start-timeout",
         metavar="SECONDS",
         type=seconds,
-        help="how long a cause that does not heal alone (an image or Secret that is not there) may keep the driver from "
-        "starting before the run is deleted, so that it holds nothing (900); 0: for ever. Queues and capacity are "
-        "waited for without a limit, but for --timeout",
+        help=f"how long a cause that does not heal alone (an image or Secret that is not there) may keep {start} before "
+        f"{left} (900); 0: for ever. Queues and capacity are waited for without a limit, but for --timeout",
     )
 
 

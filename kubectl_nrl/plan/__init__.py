@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .asking import Asking, asking
 from .build import build, every_problem
-from .choices import is_local
+from .choices import code_on_pods, is_local
 from .model import (
     WORKLOAD_WAVE,
     Daemon,
@@ -32,6 +32,7 @@ __all__ = [
     "RolePlan",
     "asking",
     "build",
+    "code_on_pods",
     "every_problem",
     "is_local",
 ]  # fmt: skip

@@ -88,7 +88,7 @@ class Planner:
         self._draft(sizes)
         self.ctx = self._context(profile)
         text = entrypoint_text(self.config, self.problems)
-        launch = plan_launch(self.ctx, self.choices, text, self.problems)
+        launch = plan_launch(self.ctx, self.choices, text, self.problems, self.options.checkout)
         self._refusals()
         daemons = plan_daemons(self.ctx, self.choices, self.problems)
         extra = self._patch(launch)

@@ -73,12 +73,7 @@ def choose(config: Config, options: Options, profile: Profile, manager: Manager)
     """Settle everything that patches cannot; raises ConfigError for an unknown name."""
     infra = config.infra
     kuberay = _mapping(infra.get("kuberay"))
-    attached = {
-        r: str(n) for r, n in _mapping(_mapping(infra.get("launch")).get("attach")).items() if n and r not in kuberay
-    }
-    roles = tuple(r for r in ROLES if r in kuberay) + tuple(r for r in kuberay if r not in ROLES)
-    if "training" not in attached and not any(r == "training" for r in roles):
-        roles = ("training", *roles)
+    roles, attached = _roles(infra)
     kind, notes = _kind(config, options, roles, attached)
     namespace, source = _namespace(infra, options)
     submitter, code, wait = _launching(kind, infra, options)
@@ -91,6 +86,23 @@ def choose(config: Config, options: Options, profile: Profile, manager: Manager)
         submission_mode=_submission_mode(kind, infra, code),
         wait=wait, notes=tuple(notes),
     )  # fmt: skip
+
+
+def code_on_pods(config: Config, options: Options) -> bool:
+    """Whether a run's code is in the image or on shared storage, so that it may differ from a checkout on this machine."""
+    kind, _ = _kind(config, options, *_roles(config.infra))
+    return kind != "local" and _launching(kind, config.infra, options)[1] not in (NO_CODE, "upload")
+
+
+def _roles(infra: Mapping[str, Any]) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The roles that get a cluster, in their order, and the names of the clusters that others attach to."""
+    kuberay = _mapping(infra.get("kuberay"))
+    named = _mapping(_mapping(infra.get("launch")).get("attach"))
+    attached = {r: str(n) for r, n in named.items() if n and r not in kuberay}
+    roles = tuple(r for r in ROLES if r in kuberay) + tuple(r for r in kuberay if r not in ROLES)
+    if "training" not in attached and "training" not in roles:
+        roles = ("training", *roles)
+    return roles, attached
 
 
 def _kind(

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..api import Context
+from ..checkout import Checkout
 from ..config import Config
 from ..config.entrypoint import Rewritten, rewrite
 from ..errors import Problem
@@ -50,7 +51,9 @@ def entrypoint_text(config: Config, problems: list[Problem]) -> Rewritten:
     return rewritten
 
 
-def plan_launch(ctx: Context, choices: Choices, text: Rewritten, problems: list[Problem]) -> Launch:
+def plan_launch(
+    ctx: Context, choices: Choices, text: Rewritten, problems: list[Problem], checkout: Checkout | None = None
+) -> Launch:
     """The script and the line; a script too long for a line needs `launch_config_map` (RayJob), or is a problem."""
     working_dir = choices.code.working_dir(ctx)
     log_dir = _log_dir(ctx)
@@ -63,6 +66,7 @@ def plan_launch(ctx: Context, choices: Choices, text: Rewritten, problems: list[
         recipe=recipe,
         env={str(k): str(v) for k, v in (ctx.get("launch.env") or {}).items() if v is not None},
         working_dir=working_dir,
+        checkout=checkout,
         log_file=f"{log_dir.rstrip('/')}/{ctx.run.id}.log" if log_dir else None,
         peers=peers,
     )

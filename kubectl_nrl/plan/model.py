@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ..api import ClusterFacts, Kind, Ref, RunInfo
+from ..checkout import Checkout
 from ..errors import Problem
 
 #: The workload's wave; children (claims, domains, ConfigMaps) come before it, Services after.
@@ -21,7 +22,8 @@ class Options:
     """What flags say about a Plan; None means "not given", so that a flag's default never beats a file.
 
     `ttl`, `hold` in seconds; `mode` is the life cycle asked for; `run_mode` the `--mode` macro; `local`: on this machine,
-    where `repo_root` is the absolute directory in which the entrypoint runs (None: the current one).
+    where `repo_root` is the absolute directory in which the entrypoint runs (None: the current one). `checkout` is what code that
+    is on the pods already is compared with there.
     """
 
     mode: Literal["rayjob", "raycluster"] | None = None
@@ -39,6 +41,7 @@ class Options:
     namespace: str | None = None
     context_namespace: str | None = None
     manifests_only: bool = False
+    checkout: Checkout | None = None
 
 
 @dataclass(frozen=True)

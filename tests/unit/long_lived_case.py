@@ -138,6 +138,16 @@ class LongLivedWorld:
             elif kind == "Deployment":
                 self.cluster.set_status(kind, name, availableReplicas=1, updatedReplicas=1)
 
+    def never_start(self) -> None:
+        """No cluster comes up: an image that is not there keeps the head of t from starting."""
+        self.keeps_down.add("RayCluster")
+        waiting = {"reason": "ImagePullBackOff", "message": "not found"}
+        container = {"name": "ray", "image": "x:typo", "state": {"waiting": waiting}}
+        labels = {"ray.io/cluster": "t", "ray.io/node-type": "head"}
+        status = {"phase": "Pending", "containerStatuses": [container]}
+        pod = {"kind": "Pod", "metadata": {"name": "t-head", "labels": labels}, "status": status, "spec": {}}
+        self.cluster.after["create", "RayCluster"] = lambda: self.cluster.put(pod)
+
     def sweep(self) -> None:
         """Garbage collection: pods and records go with their cluster."""
         uids = {obj["metadata"]["uid"] for obj in self.cluster.objects.values()}

@@ -159,6 +159,28 @@ def test_waiting_ends_with_what_is_missing(world: LongLivedWorld) -> None:
     assert "KubeRay has not looked at it yet" in done.err
 
 
+def test_a_start_that_cannot_succeed_is_given_up_and_taken_back(world: LongLivedWorld) -> None:
+    world.infra("gym", deployment=True)
+    world.never_start()
+    done = world.up("--start-timeout 1")
+    assert (done.exit, 'ImagePullBackOff, image "x:typo"' in done.err) == (4, True), done.err
+    assert [*world.names("RayCluster"), *world.names("Deployment")] == [], "GPUs are given back"
+
+
+@pytest.mark.parametrize("flag", ["", "--start-timeout 0", "--start-timeout 60"])
+def test_within_its_time_no_start_is_given_up(world: LongLivedWorld, flag: str) -> None:
+    world.never_start()
+    done = world.up(f"--timeout 2 {flag}")
+    assert (done.exit, "gave up waiting for raycluster/t" in done.err) == (4, True), done.err
+    assert world.names("RayCluster") == ["t"]
+
+
+def test_where_a_limit_of_the_start_has_no_meaning_it_is_said(world: LongLivedWorld) -> None:
+    assert "clusters that nobody waits for" in world.up("--no-wait --start-timeout 5").err
+    done = world.up("--local --start-timeout 5")
+    assert (done.exit, "--start-timeout is for clusters on Kubernetes" in done.err) == (2, True), done.err
+
+
 def test_no_wait_returns_at_once(world: LongLivedWorld) -> None:
     world.keeps_down.add("RayCluster")
     done = world.up("--no-wait").ok()

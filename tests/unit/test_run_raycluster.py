@@ -183,15 +183,7 @@ def test_a_failed_run_ends_with_what_it_died_of(world: World) -> None:
 
 def test_a_start_that_cannot_succeed_is_given_up_and_taken_back(world: World) -> None:
     world.infra("gym")
-    world.keeps_down.add("RayCluster")
-    waiting = {"reason": "ImagePullBackOff", "message": "not found"}
-    status = {
-        "phase": "Pending",
-        "containerStatuses": [{"name": "ray", "image": "x:typo", "state": {"waiting": waiting}}],
-    }
-    labels = {"ray.io/cluster": "t", "ray.io/node-type": "head"}
-    pod = {"kind": "Pod", "metadata": {"name": "t-head", "labels": labels}, "status": status, "spec": {}}
-    world.cluster.after["create", "RayCluster"] = lambda: world.cluster.put(pod)
+    world.never_start()
     done = world.start("--start-timeout 1")
     assert done.exit == 4, done.err
     assert 'ImagePullBackOff, image "x:typo"' in done.err

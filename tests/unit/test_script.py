@@ -103,6 +103,13 @@ def test_a_missing_working_directory_is_named_and_nothing_runs():
     assert b"/no/such dir (launch.codePath) does not exist" in got.stderr
 
 
+def test_a_working_directory_that_is_a_file_is_not_called_missing(tmp_path):
+    (tmp_path / "code").write_text("")
+    got = run(line("echo ran", working_dir=str(tmp_path / "code")))
+    assert got.returncode == 1 and b"ran" not in got.stdout
+    assert b"(launch.codePath) is no directory, or one that the user of this container may not enter" in got.stderr
+
+
 def test_the_entrypoint_starts_in_its_working_directory(tmp_path):
     assert run(line("pwd -P", working_dir=str(tmp_path))).stdout.decode().strip() == str(tmp_path.resolve())
 
