@@ -19,8 +19,9 @@ pytestmark = pytest.mark.node
 
 UP = "cluster up recipe.yaml --infra infra.yaml"
 RUN = "run recipe.yaml --infra infra.yaml --raycluster"
-#: A server that ends by itself, whatever becomes of the test.
-SERVE = "exec timeout --foreground 300 python3 -u -m http.server --bind 127.0.0.1 {port}"
+#: Stays until the test is over: a fake Ray outlives its cluster, and so would what it runs.
+STAY = "until [ -e {directory}/over ]; do sleep 0.2; done"
+SERVE = "cd {directory}; python3 -u -m http.server --bind 127.0.0.1 {port} & " + STAY + "; kill $!"
 FETCH = (
     "python3 -c 'import urllib.request as u; print(u.urlopen(\"http://127.0.0.1:{port}/hello.txt\").read().decode())'"
 )
@@ -55,7 +56,9 @@ class Shell(CommandLine):
 
 @pytest.fixture
 def shell(kwok_cluster: Cluster, kwok_namespace: str, tmp_path: Path) -> Iterator[Shell]:
-    yield Shell(kwok_cluster, kwok_namespace, tmp_path)
+    made = Shell(kwok_cluster, kwok_namespace, tmp_path)
+    yield made
+    (tmp_path / "over").touch()
 
 
 @pytest.fixture
@@ -69,7 +72,7 @@ def test_training_talks_to_a_daemon_that_the_next_run_uses_again_and_replace_mak
     shell: Shell, port: int
 ) -> None:
     (shell.directory / "hello.txt").write_text("from the gym")
-    serve = f"cd {shell.directory} && {SERVE.format(port=port)}"
+    serve = SERVE.format(port=port, directory=shell.directory)
     shell.daemon(serve, f"http://localhost:{port}/hello.txt", FETCH.format(port=port))
     first = shell.run(RUN)
     assert first.out == "from the gym\n"
@@ -81,11 +84,10 @@ def test_training_talks_to_a_daemon_that_the_next_run_uses_again_and_replace_mak
     assert anew["action"] == "replaced"
     assert anew["submissionId"].startswith(f"{shell.id}-")
     assert shell.daemons(UP) == [{**anew, "action": "unchanged"}]
-    shell.run("cluster down recipe.yaml --infra infra.yaml")
 
 
 def test_a_health_url_of_a_service_is_asked_through_a_forward(shell: Shell) -> None:
-    shell.daemon("sleep 300", "http://gym-head-svc:8265/api/version")
+    shell.daemon(STAY.format(directory=shell.directory), "http://gym-head-svc:8265/api/version")
     (one,) = shell.daemons(UP)
     assert one == {"role": "gym", "submissionId": shell.id, "action": "submitted"}
     jobs = [job["submissionId"] for job in shell.json("job list")]
@@ -102,14 +104,14 @@ def test_a_daemon_that_dies_fails_the_command_with_its_last_lines_and_nothing_is
 
 
 def test_a_daemon_that_never_answers_is_given_up_and_stays_for_a_look(shell: Shell, port: int) -> None:
-    shell.daemon("sleep 300", f"http://localhost:{port}/health", seconds=2)
+    shell.daemon(STAY.format(directory=shell.directory), f"http://localhost:{port}/health", seconds=2)
     done = shell.run(UP, expect=4)
     assert f"daemon {shell.id} of gym is not healthy after 2 s" in done.err
     assert "kuberay.gym.daemon.healthCheckTimeoutS" in done.err
 
 
 def test_a_fresh_start_clears_the_rendezvous_and_the_last_down_removes_it(shell: Shell) -> None:
-    shell.daemon("sleep 300 # --job-id job-7", "http://gym-head-svc:8265/api/version")
+    shell.daemon(f"{STAY.format(directory=shell.directory)} # --job-id job-7", "http://gym-head-svc:8265/api/version")
     name, kubectl = "nemo-rl-endpoints-job-7", shell.cluster.kubectl
     kubectl("-n", shell.namespace, "create", "configmap", name, "--from-literal=gym_head_server=http://old")
     assert f"configmap/{name} of an earlier start is cleared" in shell.run(UP).err
