@@ -148,6 +148,7 @@ def test_two_roles_need_to_write_the_configmaps_by_which_they_find_one_another(s
     infra = files()["infra.yaml"]
     training = infra["kuberay"]["training"]
     infra["kuberay"]["generation"] = {"name": "gen", "spec": training["spec"]}
+    infra["launch"]["env"] = {"DISAGG_JOB_ID": "qwen-gym"}
     site.project.write("infra.yaml", infra)
     site.cluster.accounts = {"default": {"get"}}
     found = [c for c in site.data("--raycluster")["checks"] if c["topic"] == "endpoints"]

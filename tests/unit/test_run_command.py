@@ -345,19 +345,6 @@ def test_no_kuberay_is_said_as_such(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("flags", "words"),
-    [
-        ("--raycluster --submitter exec", "--submitter portForward"),
-    ],
-)
-def test_what_only_later_versions_run_is_refused_before_anything_is_sent(world: World, flags: str, words: str) -> None:
-    done = world.run(flags)
-    assert done.exit == 2
-    assert words in done.err
-    assert not [c for c in world.cluster.calls if c[0] in ("create", "dry-run")]
-
-
-@pytest.mark.parametrize(
     "flags",
     ["--ttl 5 --no-shutdown", "--hold 5 --no-shutdown", "--ttl -1", "--hold x", "--timeout -5", "--run-id a/b",
      "--run-id ''", "--dry-run=client", "--dry-run=server --dry-run"],
@@ -427,11 +414,6 @@ def test_a_second_writer_of_the_copy_is_none(world: World) -> None:
     world.play(*RAN, ("Complete", "SUCCEEDED"))
     assert world.run().ok().out == "step 1\nstep 2\n"
     held.close()
-
-
-def test_what_this_version_cannot_run_is_said_before_a_cluster_is_looked_for() -> None:
-    done = Project(files()).run("run recipe.yaml --infra infra.yaml --raycluster --submitter exec")
-    assert (done.exit, "not available in this version" in done.err) == (2, True), done.err
 
 
 TRACEBACK = (
