@@ -63,6 +63,9 @@ def main(
     except BrokenPipeError:
         raise
     except Exception as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            # Python before 3.12 makes a RuntimeError of a Ctrl-C that falls into the making of a class.
+            return int(ExitCode.INTERRUPTED)
         return _bug(error, argv, session)
 
 

@@ -91,3 +91,14 @@ def observer(session: Session, run: Mapping[str, Any]) -> Callable[[Mapping[str,
         session.manager.observe({**event, **run, "time": session.clock().isoformat()})
 
     return tell
+
+
+def load_following() -> None:
+    """Load what follows a run, before the run exists.
+
+    A Ctrl-C while modules are loaded may end as another error: Python before 3.12 makes a RuntimeError of one that falls
+    into the making of a class. Once a run exists, an interrupt has to say how to come back to it.
+    """
+    from importlib import import_module
+
+    import_module("..watch", __package__)

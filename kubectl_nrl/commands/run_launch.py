@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError, ExitCode
 from .cluster_checks import answers, check_data, one_or_many, refuse_failed, require_room, say
-from .connecting import agree, observer, paste
+from .connecting import agree, load_following, observer, paste
 from .run_result import DryRunResult, RunResult
 from .session import Session
 from .waiting import Stuck, give_up, start_limit
@@ -73,7 +73,9 @@ def _launch(
 ) -> ExitCode | int:
     from ..apply import Created, dry_run, make_way, name_holder, up
     from ..preflight import blocking
+    from .run_follow import Attending
 
+    load_following()
     output, name = session.output, plan.workload().name
     found = answers(args, session, cluster, config, plan, room=args.require_capacity)
     say(session, found.topics)
@@ -102,8 +104,6 @@ def _launch(
             event({"event": "submitted"})
         if submitted and not plan.wait:
             return _leave(session, plan, created.workload)
-        from .run_follow import Attending
-
         attending = Attending(session, cluster, plan, created.workload, event, start_limit(args))
     except Stuck as stuck:
         return give_up(session, cluster, plan.run.id, stuck, commands_for(session, plan.namespace, plan.run.id), event)

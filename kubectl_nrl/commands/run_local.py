@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ExitCode, UsageError
+from .connecting import load_following
 from .local_cluster import bring_up
 from .local_follow import LocalFollow, commands_for, say_left_alone
 from .local_result import LocalResult
@@ -50,6 +51,7 @@ def _start(
     from .. import local
     from ..api import Submission
 
+    load_following()
     submitter: Any = session.manager.choose("submitters", plan.launch.submitter)
     request = _request(args, session, config, plan, cluster)
     made: LocalRecord | None = None

@@ -17,7 +17,7 @@ from ..errors import ClusterError, ExitCode, NrlError
 from ..rayjob_state import LIVE
 from .cluster_drivers import ClusterDrivers, drivers_of
 from .cluster_up import may_be_made
-from .connecting import RAY_API, agree, observer, paste, ray_connector
+from .connecting import RAY_API, agree, load_following, observer, paste, ray_connector
 from .daemon_launch import until_ended
 from .daemons import Daemons
 from .driver import driver_connector
@@ -73,6 +73,7 @@ class _Launch:
 
     def go(self, config: Config) -> ExitCode | int:
         self._refuse_unreachable()
+        load_following()
         try:
             raycluster = self._cluster_up(config)
         except KeyboardInterrupt:

@@ -24,7 +24,7 @@ verb.EXAMPLES = "kubectl nrl hello bob"
 
 def add_arguments(parser):
     parser.add_argument("name")
-    parser.add_argument("--fail", choices=("error", "bug", "interrupt", "printed"))
+    parser.add_argument("--fail", choices=("error", "bug", "interrupt", "hidden", "printed"))
 
 def handle(args, session):
     if args.fail == "error":
@@ -33,6 +33,8 @@ def handle(args, session):
         raise ValueError("secret is " + session.env.get("HF_TOKEN", ""))
     if args.fail == "interrupt":
         raise KeyboardInterrupt
+    if args.fail == "hidden":  # as Python before 3.12 wraps one that falls into the making of a class
+        raise RuntimeError("Error calling __set_name__") from KeyboardInterrupt()
     session.output.line(f"hello {args.name} {session.namespace}")
     if args.fail == "printed":
         raise ClusterError("too late")
@@ -183,8 +185,9 @@ def test_a_bug_leaves_a_traceback_that_only_its_owner_reads(hello: Project) -> N
     assert hello.run("hello bob --fail bug -o json").result("error")["exitCode"] == 70
 
 
-def test_ctrl_c_ends_with_130(hello: Project) -> None:
-    outcome = hello.run("hello bob --fail interrupt")
+@pytest.mark.parametrize("how", ["interrupt", "hidden"])
+def test_ctrl_c_ends_with_130(hello: Project, how: str) -> None:
+    outcome = hello.run(f"hello bob --fail {how}")
     assert (outcome.exit, outcome.out) == (130, "")
 
 
