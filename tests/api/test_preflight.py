@@ -138,6 +138,7 @@ def test_a_quota_that_can_never_admit_the_run_fails(asker: Asker) -> None:
 def test_pods_of_several_roles_get_the_permission_that_the_fix_grants(asker: Asker) -> None:
     kuberay = asker.files["infra.yaml"]["kuberay"]
     kuberay["generation"] = {"name": "gen", "spec": kuberay["training"]["spec"]}
+    asker.files["infra.yaml"]["launch"]["env"] = {"DISAGG_JOB_ID": "qwen-gym"}
     (failed,) = asker.checks("endpoints", "--raycluster")
     assert (failed["ok"], failed["blocks"]) == (False, False)
     asker.carry_out(failed["fix"])
