@@ -211,7 +211,7 @@ def say_what_to_do(session: Session, status: Status) -> None:
         if item.final and item.run is not None and item.gpus:
             always = ", and nothing will take them from it" if item.stuck else ""
             output.warn(f"run {item.run.id} is over and still holds {item.gpus} GPUs{always}")
-            every = f"; all of mine: {paste(session, item.namespace, 'clean')}" if item.stuck else ""
+            every = f"   # all of mine: {paste(session, item.namespace, 'clean')}" if item.stuck else ""
             output.hint(paste(session, item.namespace, "job", "stop", item.run.id) + every)
     for record in status.here.records:
         if record.orphaned:

@@ -109,8 +109,9 @@ def test_a_run_waits_with_its_reason_and_starts_when_quota_is_free(cli: Queued) 
     assert "LocalQueue rl" in second.err
     assert cli.states() == {"first": "Running", "second": "Suspended"}
     assert cli.pods() == ["head", "worker"]
-    cli.open("second")
     cli.open("first")
+    second.until(lambda: "started" in second.out, "the second run's driver")
+    cli.open("second")
     assert (first.end(), second.end()) == (0, 0), f"{first}\n{second}"
     assert second.out == "started\ndone\n"
     cli.pods_become()

@@ -149,7 +149,7 @@ def test_a_run_stopped_from_the_dashboard_holds_its_gpus_until_somebody_releases
     said = cli.run("status")
     assert f"run {run['id']} is over and still holds 8 GPUs, and nothing will take them from it" in said.err
     hint = next(line for line in said.err.splitlines() if line.startswith("hint: ")).removeprefix("hint: ")
-    cli.run(hint)
+    cli.run(hint.partition("   # ")[0])
     cli.pods_become()
     assert cli.json("status")["items"] == []
 

@@ -110,7 +110,7 @@ def test_a_stopped_run_that_holds_gpus_for_good_is_named_with_the_command_that_r
     assert "rayjob/a" in done.out
     assert "rayjob/b" not in done.out
     assert "run id-a is over and still holds 4 GPUs, and nothing will take them from it" in done.err
-    assert "hint: kubectl nrl job stop id-a -n default; all of mine: kubectl nrl clean -n default" in done.err
+    assert "hint: kubectl nrl job stop id-a -n default   # all of mine: kubectl nrl clean -n default" in done.err
     assert "no deletion rule of KubeRay matches STOPPED" in world.run("status a").ok().out
 
 
