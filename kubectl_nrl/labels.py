@@ -35,6 +35,9 @@ CLUSTER_UID = "kubectl-nrl/cluster-uid"
 #: What is left to submit of a run whose code is uploaded (KubeRay's InteractiveMode), as JSON: see `plan.assemble`.
 SUBMISSION = "kubectl-nrl/submission"
 
+#: The API that KubeRay serves its kinds by.
+RAY_API = "ray.io/v1"
+
 #: KubeRay's own pod labels (ray-operator/controllers/ray/utils/constant.go).
 RAY_CLUSTER = "ray.io/cluster"
 RAY_NODE_TYPE = "ray.io/node-type"

@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import ClusterError
-from ..labels import RAY_CLUSTER
+from ..labels import RAY_API, RAY_CLUSTER
 from ..rayjob_state import outcome, status_of
-
-RAY_API = "ray.io/v1"
 
 #: Seconds between two looks at something that is going away.
 LOOK = 0.5

@@ -11,11 +11,10 @@ from typing import Any
 
 from ..api import User
 from ..errors import ClusterError
-from ..labels import ownership
+from ..labels import RAY_API, ownership
 from .create import Say, owner_reference
 
 PREFIX = "nemo-rl-endpoints"
-RAY_API = "ray.io/v1"
 #: What each role writes, and `error`, with which either ends the other.
 KEYS = {"gym": ("gym_head_server",), "generation": ("vllm_base_urls",)}
 ERROR = "error"

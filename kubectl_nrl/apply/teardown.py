@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import ClusterError
-from .release import RAY_API
+from ..labels import RAY_API
 
 
 @dataclass(frozen=True)

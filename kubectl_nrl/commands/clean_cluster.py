@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError, UsageError
+from ..labels import RAY_API
 from ..rayjob_state import outcome, status_of
-from .connecting import RAY_API, namespace_of, open_cluster, paste
+from .connecting import namespace_of, open_cluster, paste
 from .session import Session
 
 if TYPE_CHECKING:

@@ -81,7 +81,8 @@ def _rows(topic: Topic) -> Iterator[tuple[str, str, str]]:
 def on_cluster(args: argparse.Namespace, session: Session, cluster: Any, config: Config, plan: Plan) -> OnCluster:
     """Everything at once, the API server's strict dry run of every object beside the checks."""
     from ..apply import dry_run
-    from ..preflight import Topic, side_by_side
+    from ..cluster.side_by_side import side_by_side
+    from ..preflight import Topic
 
     found: list[Answers] = []
     strict: list[Check] = []

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError, ExitCode, UsageError
+from ..labels import RAY_API
 from .cluster_guard import goer, guard
 from .cluster_up import plan_for, targets
-from .connecting import RAY_API, namespace_of, open_cluster, paste
+from .connecting import namespace_of, open_cluster, paste
 from .run_launch import say_namespace
 from .session import Session
 

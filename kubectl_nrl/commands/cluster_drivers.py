@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import ClusterError
-from ..labels import RUN
-from .connecting import RAY_API
+from ..labels import RAY_API, RUN
 from .handover import Reached
 from .session import Session
 

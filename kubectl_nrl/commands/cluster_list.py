@@ -13,8 +13,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError, ExitCode
+from ..labels import RAY_API
 from ..rayjob_state import span
-from .connecting import RAY_API, namespace_of, open_cluster
+from .connecting import namespace_of, open_cluster
 from .local_list import LocalList
 from .session import Session
 from .table import Columns, table

@@ -11,14 +11,12 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError, UsageError
-from ..labels import WANDB
+from ..labels import RAY_API, WANDB
 from .session import Session
 
 if TYPE_CHECKING:
     from ..cluster import Cluster
     from ..ray_jobs import RayJobs
-
-RAY_API = "ray.io/v1"
 
 
 def open_cluster(session: Session) -> Cluster:

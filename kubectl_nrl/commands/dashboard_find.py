@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError, UsageError
+from ..labels import RAY_API
 from ..parser import PROG
-from .connecting import RAY_API, namespace_of, open_cluster
+from .connecting import namespace_of, open_cluster
 from .dashboard_target import OnKubernetes, OnThisMachine, Target, gone
 from .planning import load_config
 from .session import Session

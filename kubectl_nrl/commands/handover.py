@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError, ExitCode, NrlError
-from ..labels import RUN
+from ..labels import RAY_API, RUN
 from ..plan.assemble import METADATA_MAX
 from ..rayjob_state import outcome, status_of
-from .connecting import RAY_API, paste, ray_connector
+from .connecting import paste, ray_connector
 from .run_panel import RunPanel
 from .session import Session
 from .waiting import Stuck, asked

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError, ExitCode
+from ..labels import RAY_API
 from ..rayjob_state import parse_time, span
-from .connecting import RAY_API, namespace_of, open_cluster
+from .connecting import namespace_of, open_cluster
 from .local_list import LocalList
 from .session import Session
 from .table import table

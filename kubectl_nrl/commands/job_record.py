@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError, ExitCode
+from ..labels import RAY_API
 from .cluster_drivers import drivers_of
-from .connecting import RAY_API
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError, UsageError
-from .connecting import RAY_API, namespace_of, open_cluster
+from ..labels import RAY_API
+from .connecting import namespace_of, open_cluster
 from .job_record import by_record
 from .session import Session
 from .targets import OfRecipe, Words, cluster_of, of_recipe

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError, ExitCode, UsageError
-from .connecting import RAY_API, namespace_of, open_cluster, paste
+from ..labels import RAY_API
+from .connecting import namespace_of, open_cluster, paste
 from .job_logs import of_job, show_copy
 from .job_target import not_found, on_clusters, ray_jobs_of
 from .session import Session

@@ -14,10 +14,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import ClusterError, ExitCode, NrlError
+from ..labels import RAY_API
 from ..rayjob_state import LIVE
 from .cluster_drivers import ClusterDrivers, drivers_of
 from .cluster_up import may_be_made
-from .connecting import RAY_API, agree, load_following, observer, paste, ray_connector
+from .connecting import agree, load_following, observer, paste, ray_connector
 from .daemon_launch import until_ended
 from .daemons import Daemons
 from .driver import driver_connector

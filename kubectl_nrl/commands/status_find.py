@@ -9,11 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError, UsageError
-from ..labels import CLUSTER, UPSTREAM_OWNER, ownership
+from ..labels import CLUSTER, RAY_API, UPSTREAM_OWNER, ownership
 from ..rayjob_state import outcome, status_of
-from .connecting import RAY_API
 from .session import Session
-from .together import together
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -88,10 +86,14 @@ def unfinished(objects: Sequence[Object]) -> list[Object]:
 def _list(
     session: Session, cluster: Any, namespace: str, selector: str, *, everywhere: bool, everybody: bool, quiet: bool
 ) -> list[Object]:
+    from ..cluster.side_by_side import side_by_side
+
     words = {"label_selector": selector, "all_namespaces": everywhere}
-    jobs, clusters = together(
-        lambda: cluster.list(RAY_API, "RayJob", namespace, **words),
-        lambda: _ray_clusters(cluster, namespace, words, lambda text: None if quiet else session.output.note(text)),
+    jobs, clusters = side_by_side(
+        [
+            lambda: cluster.list(RAY_API, "RayJob", namespace, **words),
+            lambda: _ray_clusters(cluster, namespace, words, lambda text: None if quiet else session.output.note(text)),
+        ]
     )
     found = [*jobs, *(c for c in clusters if not _made_for_a_job(c))]
     if not everybody:

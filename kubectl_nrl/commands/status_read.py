@@ -5,20 +5,19 @@ One that was asked for gets every source; of many, only what is read for all of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
-from ..labels import RAY_CLUSTER, labels_of
+from ..labels import RAY_API, RAY_CLUSTER, labels_of
 from ..manifests.amounts import ENDED
 from ..rayjob_state import status_of
-from .connecting import RAY_API, paste
+from .connecting import paste
 from .run_launch import commands_for
 from .run_result import LogFacts
 from .session import Session
 from .status_item import Item, head_replaced
-from .together import together
 
 if TYPE_CHECKING:
     from ..api import Provider
@@ -49,6 +48,7 @@ def several(
     session: Session, cluster: Any, namespace: str, objects: Sequence[Object], *, everywhere: bool
 ) -> list[Item]:
     """Each of the objects, from one list of Ray clusters, one of pods, and one of warnings where something is not ready."""
+    from ..cluster.side_by_side import side_by_side
     from ..reasons import Situation
     from ..reasons.gather import Reading, unready, warnings
 
@@ -59,14 +59,15 @@ def several(
     names = sorted({name for obj in objects if (name := _ray_cluster_name(obj))})
     selector = f"{RAY_CLUSTER} in ({','.join(names)})" if len(names) <= SELECTED else RAY_CLUSTER
     jobs = [obj for obj in objects if obj["kind"] == "RayJob"]
-    pods, clusters = together(
+    reads: list[Callable[[], Any]] = [
         lambda: (
             reading.ask(lambda: cluster.list("v1", "Pod", namespace, label_selector=selector, **where), "pods")
             if names
             else ()
         ),
         lambda: _ray_clusters(cluster, namespace, jobs, reading, everywhere=everywhere),
-    )
+    ]
+    pods, clusters = side_by_side(reads)
     by_cluster: dict[tuple[str, str], list[Object]] = {}
     for pod in pods:
         by_cluster.setdefault((pod["metadata"]["namespace"], labels_of(pod).get(RAY_CLUSTER, "")), []).append(pod)

@@ -10,7 +10,6 @@ from .least_role import least_needs
 from .look import Answers, look
 from .permissions import Need, Wanted, by_resource, granted, permission_checks, role_rules
 from .room import Room, room_of
-from .side_by_side import side_by_side
 from .topic import Topic, blocking, looked_at, refusal, words
 
 __all__ = [
@@ -30,6 +29,5 @@ __all__ = [
     "refusal",
     "role_rules",
     "room_of",
-    "side_by_side",
     "words",
 ]

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..api import Check, ClusterFacts
+from ..labels import RAY_API
 
 if TYPE_CHECKING:
     from ..plan.model import Plan
-
-RAY_API = "ray.io/v1"
 
 
 def kuberay_age(facts: ClusterFacts) -> str:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..api import Check
+from ..cluster.side_by_side import side_by_side
 from .endpoints import endpoint_checks
 from .kuberay import kuberay_check, name_checks
 from .permissions import Wanted, permission_checks, plan_needs
@@ -15,7 +16,6 @@ from .prerequisites import namespace_check, reference_checks
 from .quota import quota_checks
 from .references import Reference, references, twice_claimed
 from .room import Room, room_of
-from .side_by_side import side_by_side
 from .topic import Topic, looked_at
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..api import Check
-from .side_by_side import side_by_side
+from ..cluster.side_by_side import side_by_side
 
 if TYPE_CHECKING:
     from ..plan.model import Plan

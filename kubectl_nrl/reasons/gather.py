@@ -11,13 +11,11 @@ from typing import Any
 
 from ..api import Provider, Reason
 from ..errors import ClusterError
-from ..labels import RAY_CLUSTER
+from ..labels import RAY_API, RAY_CLUSTER
 from ..rayjob_state import outcome, status_of
 from .claims import claim_reasons, volume_reasons
 from .model import Situation
 from .pods import being_deleted, is_ready, name_of
-
-RAY_API = "ray.io/v1"
 
 #: Only what is no normal event: a namespace has thousands of the others.
 WARNINGS = "type!=Normal"

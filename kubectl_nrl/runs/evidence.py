@@ -16,12 +16,11 @@ from ..child_kinds import DRA_GROUP, child_kinds, newest
 from ..config import load
 from ..config.entrypoint import config_commands
 from ..errors import ClusterError, NrlError
-from ..labels import FROM_KIND, FROM_NAME, RAY_CLUSTER, RUN, labels_of
+from ..labels import FROM_KIND, FROM_NAME, RAY_API, RAY_CLUSTER, RUN, labels_of
 from ..script import embedded
 from .launched import script_of
 from .record import RunRecord
 
-RAY_API = "ray.io/v1"
 Objects = tuple[Mapping[str, Any], ...]
 
 _OFFLINE = re.compile(r"^export WANDB_MODE=['\"]?(offline|disabled|dryrun)\b", re.MULTILINE)

@@ -12,13 +12,12 @@ from typing import Any
 
 from ..api import User
 from ..errors import ClusterError, UsageError
-from ..labels import CLUSTER, MANAGED, OWNER, RAY_CLUSTER, RUN, labels_of, ownership
+from ..labels import CLUSTER, MANAGED, OWNER, RAY_API, RAY_CLUSTER, RUN, labels_of, ownership
 from ..manifests.names import label_value
 from .clusters import ClusterRecord
 from .holds import NOTHING, Holds, held
 from .record import RunRecord
 
-RAY_API = "ray.io/v1"
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 _OBJECT_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 

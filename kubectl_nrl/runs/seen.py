@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import ClusterError
+from ..labels import RAY_API
 from .cluster_jobs import ENDS
 from .cluster_run import ClusterRun
 
-RAY_API = "ray.io/v1"
 #: Clusters that are asked at the same time.
 AT_ONCE = 8
 

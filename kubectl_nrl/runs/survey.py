@@ -12,9 +12,8 @@ from typing import Any
 
 from ..child_kinds import DRA_GROUP, child_kinds, newest
 from ..errors import ClusterError
-from ..labels import MANAGED, RAY_CLUSTER
+from ..labels import MANAGED, RAY_API, RAY_CLUSTER
 
-RAY_API = "ray.io/v1"
 Objects = tuple[Mapping[str, Any], ...]
 
 

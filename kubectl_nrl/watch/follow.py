@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from ..api import Provider
 from ..errors import ClusterError
+from ..labels import RAY_API
 from ..rayjob_state import Outcome, describe, message_of, outcome, span, status_of
 from ..reasons import Snapshot, Trouble, is_worker
 from ..triage import DeadPod
@@ -22,8 +23,6 @@ from .feeds import Feeds
 from .inquiry import Inquiry
 from .start_limit import StartLimit
 from .wait import Wait
-
-RAY_API = "ray.io/v1"
 
 #: Seconds between the reads that back the watch up.
 REREAD = 30.0

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ..errors import ClusterError
+from ..labels import RAY_API
 from ..rayjob_state import FAILED, STOPPED, SUCCEEDED
 from .driver_log import DriverLog, JobsApi
 
-RAY_API = "ray.io/v1"
 #: Seconds between two questions for the state.
 POLL = 0.5
 #: Seconds without an answer before that is said.

@@ -22,7 +22,7 @@ def side_by_side(asks: Sequence[Callable[[], T]]) -> list[T]:
         return [ask() for ask in asks]
     work = _Work(asks)
     for _ in range(min(AT_ONCE, len(asks))):
-        threading.Thread(target=work.carry_out, daemon=True, name="preflight").start()
+        threading.Thread(target=work.carry_out, daemon=True, name="side-by-side").start()
     try:
         found = dict(work.next_answer() for _ in asks)
     finally:

@@ -6,8 +6,7 @@ import threading
 
 import pytest
 
-from kubectl_nrl.preflight import side_by_side
-from kubectl_nrl.preflight.side_by_side import AT_ONCE
+from kubectl_nrl.cluster.side_by_side import AT_ONCE, side_by_side
 
 
 def test_answers_come_in_the_order_of_the_questions_whoever_is_first() -> None:
@@ -64,6 +63,6 @@ def test_what_has_not_begun_is_left_out_after_a_failure() -> None:
     with pytest.raises(ValueError, match="no"):
         side_by_side([refused] * AT_ONCE + [lambda: asked.append(1)] * 3)
     for thread in threading.enumerate():
-        if thread.name == "preflight":
+        if thread.name == "side-by-side":
             thread.join(60)
     assert asked == []
