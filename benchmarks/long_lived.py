@@ -35,6 +35,7 @@ from run_files import RECIPE, infra  # noqa: E402
 #: start counts, once on one side and three times on the other, and what an idle second core does for it.
 TOGETHER, WARM, END = 0.65, 1.1, 1.0
 ROLES = ("training", "generation", "gym")
+RAY = [sys.executable, "-m", "ray.scripts.scripts"]  # whose program need not be on PATH
 ENTRY = "from kubectl_nrl.app import entry; entry()"
 LINE = "the first line"
 #: Says when it ends, by the clock of this machine, on which the drivers of fake heads run.
@@ -99,7 +100,7 @@ class Bench:
         address = f"http://127.0.0.1:{port}"
         begin, name = time.monotonic(), f"bare-{time.time_ns()}"
         line = [
-            "ray",
+            *RAY,
             "job",
             "submit",
             "--address",

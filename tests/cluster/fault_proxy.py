@@ -107,8 +107,7 @@ class FaultProxy(Faults):
         )
 
     async def _refuse(self, seconds: float | None) -> None:
-        assert self._server
-        self._server.close()
+        await self._stop_listening()
         if seconds is not None:
             self._loop.call_later(seconds, lambda: self._loop.create_task(self._allow()))
 
@@ -126,13 +125,22 @@ class FaultProxy(Faults):
         return sum((writer.get_extra_info("sockname") or (None, None))[1] == self._port for writer in writers)
 
     async def _close(self) -> None:
-        assert self._server
-        self._server.close()
+        await self._stop_listening()
         await self._cut()
         tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await _turns()  # what they ended is closed one step later
+
+    async def _stop_listening(self) -> None:
+        """Close the listening socket, and lose none of those accepted: asyncio drops them open when its server is closed
+        before their first step."""
+        assert self._server
+        for listening in self._server.sockets:
+            self._loop.remove_reader(listening.fileno())
+        await _turns()
+        self._server.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writers.add(writer)
@@ -297,6 +305,12 @@ async def _copy(pieces: Any, writer: asyncio.StreamWriter, cut_after: int | None
             if left <= 0:
                 await asyncio.sleep(0.05)  # a reset overtakes what the kernel has not sent yet
                 raise ConnectionResetError("cut on demand")
+
+
+async def _turns(count: int = 10) -> None:
+    """Let what the loop holds ready run, and what that makes ready: a connection is set up and closed in a few such steps."""
+    for _ in range(count):
+        await asyncio.sleep(0)
 
 
 async def _when_closed(writer: asyncio.StreamWriter, then: Any) -> None:
