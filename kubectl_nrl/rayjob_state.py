@@ -20,10 +20,6 @@ STOPPED = "STOPPED"
 #: Ray's states of a job that has not ended (ray/job_submission: JobStatus).
 LIVE = frozenset({"PENDING", "RUNNING"})
 
-#: `status.jobDeploymentStatus` values after which KubeRay does nothing more (rayjob_types.go; ValidationFailed is a
-#: dead end that its own IsJobDeploymentTerminal leaves out).
-FINAL_DEPLOYMENT = frozenset({"Complete", "Failed", "ValidationFailed"})
-
 #: What a state that is not self-explanatory means, for the lines that `run` prints.
 MEANING = {
     "": "accepted, KubeRay has not looked at it yet",

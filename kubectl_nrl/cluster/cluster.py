@@ -239,20 +239,6 @@ class Cluster:
 
         return Watcher(lister, opener, stop).events()
 
-    def pod_logs(self, namespace: str, pod: str, *, container: str | None = None, tail: int | None = None) -> str:
-        """The log of a container so far (its last `tail` lines); bytes that are no text are replaced."""
-        resource = self.discovery.resource("v1", "Pod")
-        query = {
-            **({"container": container} if container else {}),
-            **({"tailLines": str(tail)} if tail is not None else {}),
-        }
-        doing = errors.describe("read the log of", "pods", pod, namespace)
-        headers = {"Accept": "*/*"}
-        code, body = self.client.send("GET", resource.path(namespace, pod, "log"), query, doing=doing, headers=headers)
-        if code >= 300:
-            raise self.client.refusal(doing, code, body, f"get pods/log -n {namespace}")
-        return body.decode("utf-8", "replace")
-
     def pod_log_stream(
         self,
         namespace: str,
