@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..output import problem_data
+from ..result_forms import problem_data
 
 if TYPE_CHECKING:
     from ..facts import ClusterFacts
