@@ -54,7 +54,7 @@ def status_of(rayjob: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def message_of(status: Mapping[str, Any]) -> str:
-    """KubeRay's message without the log lines that Ray appends to it, which begin with the encoded entrypoint."""
+    """The message of a RayJob's status or of a Ray job, without the log lines that Ray appends: they begin with the encoded entrypoint."""
     return str(status.get("message") or "").partition(", last available logs")[0].strip()
 
 
