@@ -207,6 +207,7 @@ class Objects:
 
 
 def selectors(label_selector: str, field_selector: str) -> dict[str, str]:
+    """The query's words for the selectors that are not empty."""
     return {
         **({"labelSelector": label_selector} if label_selector else {}),
         **({"fieldSelector": field_selector} if field_selector else {}),
