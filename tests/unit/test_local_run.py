@@ -300,7 +300,7 @@ def test_without_ray_it_says_what_to_install(local: Local, monkeypatch: pytest.M
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     done = local.run("true")
     assert done.exit == 2
-    assert "pip install 'kubectl-nrl[ray]'" in done.err
+    assert f"hint: {sys.executable} -m pip install 'ray[default]>=2.44'" in done.err
 
 
 def test_two_runs_at_once_share_nothing(local: Local) -> None:
