@@ -155,7 +155,7 @@ def _watched(peers: Mapping[str, str], run: str, log_file: str | None) -> str:
 {_file("peer_watch.py", source)}
 nrl_watch=
 if nrl_python=$(command -v python3 || command -v python); then
-  "$nrl_python" -IS "$nrl_dir/peer_watch.py" "$nrl_dir" {words} </dev/null &
+  "$nrl_python" -IS "$nrl_dir/peer_watch.py" "$nrl_dir" "$$" {words} </dev/null &
   nrl_watch=$!
 else
   echo 'kubectl nrl: this image has no python, so the other roles are not watched' >&2

@@ -74,15 +74,15 @@ class Running:
 
     def watched(self) -> bool:
         """Whether the watcher runs."""
-        return any("peer_watch.py" in line for line in self.group())
+        return any("peer_watch.py" in line for line in self.group().values())
 
-    def group(self) -> list[str]:
-        """Command lines of the processes that are left of it."""
-        found = []
+    def group(self) -> dict[int, str]:
+        """Command lines of the processes that are left of it, by their ids."""
+        found = {}
         for pid, (_, group) in peer_watch.processes().items():
             with contextlib.suppress(OSError):
                 if group == self.process.pid and (line := Path(f"/proc/{pid}/cmdline").read_text()):
-                    found.append(line.replace("\0", " "))
+                    found[pid] = line.replace("\0", " ")
         return found
 
     def kill(self) -> None:
@@ -122,7 +122,7 @@ def test_a_driver_whose_peer_goes_is_ended_with_all_its_processes_and_the_role_i
     assert running.end() == script.PEER_GONE
     assert "generation (127.0.0.1) is gone for" in running.said()
     assert "generation (127.0.0.1) is gone for" in (running.directory / log).read_text()
-    assert running.group() == []
+    assert running.group() == {}
     assert sorted(path.name for path in running.directory.glob("nrl-*")) == []
 
 
@@ -132,7 +132,7 @@ def test_a_driver_that_ends_by_itself_keeps_its_status_and_leaves_no_watcher(
 ) -> None:
     running = start(f"echo out; exit {status}", {"gym": head.where})
     assert running.end() == status
-    assert (running.said(), running.group()) == ("out\n", [])
+    assert (running.said(), running.group()) == ("out\n", {})
 
 
 def test_a_failing_pipe_still_fails(start: Callable[..., Running], head: Head) -> None:
@@ -154,18 +154,18 @@ def test_a_stopped_job_leaves_nothing(start: Callable[..., Running], head: Head)
     wait_until(lambda: "here" in running.said() and running.watched())
     os.killpg(running.process.pid, signal.SIGTERM)
     assert running.end() != 0
-    wait_until(lambda: running.group() == [])
+    wait_until(lambda: running.group() == {})
 
 
 def test_a_launch_script_that_is_killed_takes_the_watcher_with_it(start: Callable[..., Running], head: Head) -> None:
-    running = start("exec sleep 300", {"gym": head.where})
-    wait_until(running.watched)
-    for pid, (parent, group) in peer_watch.processes().items():
-        if group == running.process.pid and any("sleep" in c for c in running.group()):
-            line = Path(f"/proc/{pid}/cmdline").read_text() if Path(f"/proc/{pid}").exists() else ""
-            if line.startswith("sh\0") and parent:
-                os.kill(pid, signal.SIGKILL)
+    running = start("echo here; exec sleep 300", {"gym": head.where})
+    wait_until(lambda: "here" in running.said() and running.watched())
+    (watcher,) = (pid for pid, line in running.group().items() if "peer_watch.py" in line)
+    script_pid, _ = peer_watch.processes()[watcher]
+    os.kill(script_pid, signal.SIGKILL)
     wait_until(lambda: not running.watched())
+    assert "is gone for" not in running.said()
+    assert any("sleep" in line for line in running.group().values())  # the driver's end is Ray's to see to
 
 
 def looked(peer: peer_watch.Peer, *looks: tuple[bool | None, float]) -> list[bool]:
