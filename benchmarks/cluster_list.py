@@ -6,44 +6,28 @@ reading them. Rounds take turns, so that a busy machine slows both; their median
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import statistics
-import subprocess
-import sys
 import tempfile
-import time
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+import bench
 
-from cluster.fixtures import Cluster, started, stopped  # noqa: E402 (found by the line above)
-from cluster.lifecycle import is_up  # noqa: E402
-from cluster.state import state_for  # noqa: E402
+if TYPE_CHECKING:
+    from cluster.fixtures import Cluster
 
 #: The most that the list may cost against kubectl's.
 GOAL = 1.2
-ENTRY = "from kubectl_nrl.app import entry; entry()"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the figures; 1 when the goal is missed, 2 when a command does not list them all."""
-    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser = bench.parser(__doc__, 5)
     parser.add_argument("--clusters", type=int, default=1000)
     args = parser.parse_args(argv)
-    was_up = is_up(state_for("api"))
-    cluster = started("api")
-    try:
+    with bench.test_cluster("api") as cluster:
         ours, kubectl = _measure(cluster, args.clusters, args.rounds)
-    finally:
-        cluster.close()
-        if not was_up:
-            stopped(cluster)
     ratio = ours / kubectl
     print(f"{args.clusters} RayClusters, medians of {args.rounds}")
     print(f"  kubectl get -o json  {kubectl * 1000:>6.0f} ms")
@@ -53,35 +37,23 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _measure(cluster: Cluster, count: int, rounds: int) -> tuple[float, float]:
     namespace = cluster.namespace()
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "KUBECTL_NRL_USER": "bench", "KUBECONFIG": str(cluster.kubeconfig)}
-    env["XDG_STATE_HOME"] = str(ROOT / "benchmarks" / "no-such-directory")  # the lines of this machine are not counted
-    ours = [sys.executable, "-c", ENTRY, "cluster", "list", "-n", namespace]
+    env = bench.on_cluster(cluster) | {"XDG_STATE_HOME": bench.NO_DIRECTORY}  # runs of this machine are not listed
+    ours = [*bench.PROGRAM, "cluster", "list", "-n", namespace]
     theirs = ["kubectl", "get", "rayclusters", "-n", namespace, "-o", "json"]
     times: dict[str, list[float]] = {"ours": [], "theirs": []}
     try:
         _fill(cluster, namespace, count)
         for turn in range(rounds + 1):
             for name, command in (("theirs", theirs), ("ours", ours)):
-                taken, output = _timed(command, env)
+                taken, output = bench.timed(command, env=env)
                 listed = output.count("\n") - 1 if name == "ours" else len(json.loads(output)["items"])
                 if listed != count:
-                    print(f"{name} listed {listed} of {count}", file=sys.stderr)
-                    raise SystemExit(2)
+                    bench.fail(f"{name} listed {listed} of {count}")
                 if turn:  # the first round fills caches
                     times[name].append(taken)
     finally:
         cluster.delete_namespace(namespace)
     return statistics.median(times["ours"]), statistics.median(times["theirs"])
-
-
-def _timed(command: Sequence[str], env: Mapping[str, str]) -> tuple[float, str]:
-    began = time.perf_counter()
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-    taken = time.perf_counter() - began
-    if done.returncode:
-        print(done.stderr, file=sys.stderr)
-        raise SystemExit(2)
-    return taken, done.stdout
 
 
 def _fill(cluster: Cluster, namespace: str, count: int) -> None:

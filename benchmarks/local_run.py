@@ -5,7 +5,6 @@ Both start a Ray of their own in each round and take turns, so that what else th
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import statistics
@@ -16,9 +15,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-ENTRY = "from kubectl_nrl.app import entry; entry()"
-RAY = [sys.executable, "-m", "ray.scripts.scripts"]
+import bench
 
 #: The most that a local run may take against Ray's own commands.
 GOAL = 1.1
@@ -28,9 +25,7 @@ INFRA = "profile: local\nlaunch: {entrypoint: 'echo first line; echo $NRL_RECIPE
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print both medians and their ratio; 1 when the goal is missed, 2 when a command does not work at all."""
-    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
-    parser.add_argument("--rounds", type=int, default=3)
-    args = parser.parse_args(argv)
+    args = bench.parser(__doc__, 3).parse_args(argv)
     ways: dict[str, Callable[[Path], float]] = {"ray start, ray job submit": by_hand, "kubectl nrl run --local": ours}
     times: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(args.rounds):
@@ -52,8 +47,8 @@ def ours(place: Path) -> float:
     """A local run, from the command to its driver's first line."""
     (place / "recipe.yaml").write_text("a: 1\n", encoding="utf-8")
     (place / "infra.yaml").write_text(INFRA, encoding="utf-8")
-    words = [sys.executable, "-c", ENTRY, "run", "recipe.yaml", "--infra", "infra.yaml", "-q"]
-    env = environment() | {
+    words = [*bench.PROGRAM, "run", "recipe.yaml", "--infra", "infra.yaml", "-q"]
+    env = bench.environment() | {
         "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
         "XDG_STATE_HOME": str(place / "state"),
     }
@@ -63,18 +58,18 @@ def ours(place: Path) -> float:
 def by_hand(place: Path) -> float:
     """A head on ports of its own, and a job submitted to it."""
     started = time.perf_counter()
-    start = [*RAY, "start", "--head", "--port=19600", "--dashboard-port=19601", "--ray-client-server-port=19602"]
+    start = [*bench.RAY, "start", "--head", "--port=19600", "--dashboard-port=19601", "--ray-client-server-port=19602"]
     start += [f"--temp-dir={place}", "--min-worker-port=0", "--max-worker-port=0", "--disable-usage-stats", "--block"]
     head = subprocess.Popen(
-        start, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        start, env=bench.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
     )
     try:
         while not (place / "ray_current_cluster").exists():
             if head.poll() is not None:
-                raise SystemExit(2)
+                bench.fail(f"ray start ended with {head.returncode}")
             time.sleep(0.05)
-        submit = [*RAY, "job", "submit", "--address=http://127.0.0.1:19601", "--", "echo", "first", "line"]
-        return until_first_line(submit, place, environment(), started)
+        submit = [*bench.RAY, "job", "submit", "--address=http://127.0.0.1:19601", "--", "echo", "first", "line"]
+        return until_first_line(submit, place, bench.environment(), started)
     finally:
         head.terminate()
         head.wait()
@@ -92,15 +87,8 @@ def until_first_line(words: Sequence[str], place: Path, env: Mapping[str, str], 
         if seconds is None and line.strip() == "first line":
             seconds = time.perf_counter() - started
     if child.wait() or seconds is None:
-        print("".join(said), file=sys.stderr)
-        raise SystemExit(2)
+        bench.fail("".join(said))
     return seconds
-
-
-def environment() -> dict[str, str]:
-    """This process's, without what the person at the keyboard has set for the program or for Ray."""
-    ours = {k: v for k, v in os.environ.items() if not k.startswith(("KUBECTL_NRL_", "NRL_", "RAY_"))}
-    return {**ours, "NRL_K8S_USER": "bench", "XDG_CONFIG_HOME": str(ROOT / "benchmarks" / "no-such-directory")}
 
 
 if __name__ == "__main__":

@@ -7,42 +7,34 @@ already; its log is read by a plain request, since the fake head streams none.
 
 from __future__ import annotations
 
-import argparse
 import copy
 import json
-import os
-import re
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+import bench
+from run_files import RECIPE, infra
 
-from cluster.fixtures import Cluster, started, stopped  # noqa: E402 (found by the line above)
-from cluster.lifecycle import is_up  # noqa: E402
-from cluster.state import state_for  # noqa: E402
-from run_files import RECIPE, infra  # noqa: E402
+if TYPE_CHECKING:
+    from cluster.fixtures import Cluster
 
 #: Most that all roles together may take of one after the other, and a warm run's first line of `ray job submit`'s; seconds from the
 #: driver's end to the exit. The first would be 0.5 where a cluster takes time to start: fake ones take none, so that this program's own
 #: start counts, once on one side and three times on the other, and what an idle second core does for it.
 TOGETHER, WARM, END = 0.65, 1.1, 1.0
 ROLES = ("training", "generation", "gym")
-RAY = [sys.executable, "-m", "ray.scripts.scripts"]  # whose program need not be on PATH
-ENTRY = "from kubectl_nrl.app import entry; entry()"
 LINE = "the first line"
 #: Says when it ends, by the clock of this machine, on which the drivers of fake heads run.
 DRIVER = f"echo {LINE}; sleep 1; python3 -c 'import time; print(time.time())'"
 
 
-class Bench:
+class Site:
     """One namespace of a cluster, and a directory with a recipe and an infra file of three roles."""
 
     def __init__(self, cluster: Cluster, folder: Path) -> None:
@@ -54,12 +46,10 @@ class Bench:
         (folder / "recipe.yaml").write_text(json.dumps(RECIPE))
 
     def program(self, *words: str) -> subprocess.Popen[str]:
-        env = {**os.environ, "HOME": str(self.folder), "KUBECONFIG": str(self.cluster.kubeconfig)}
-        env |= {"KUBECTL_NRL_USER": "bench", "PYTHONUNBUFFERED": "1"}
-        env["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+        env = bench.on_cluster(self.cluster) | {"HOME": str(self.folder), "PYTHONUNBUFFERED": "1"}
         line = [*words, "recipe.yaml", "--infra", "infra.yaml", "-n", self.namespace]
         return subprocess.Popen(
-            [sys.executable, "-c", ENTRY, *line], cwd=self.folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            [*bench.PROGRAM, *line], cwd=self.folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             text=True,
         )  # fmt: skip
 
@@ -69,7 +59,8 @@ class Bench:
         with self.program(*words) as process:
             _, err = process.communicate()
         taken = time.monotonic() - begin
-        _require(process.returncode == 0, err)
+        if process.returncode:
+            bench.fail(err)
         return taken
 
     def together(self) -> float:
@@ -92,29 +83,15 @@ class Bench:
                 last = line.strip() or last
             process.wait()
             exited = time.time()
-        _require(process.returncode == 0 and first > 0, f"exit {process.returncode}: {last}")
+        if process.returncode or not first:
+            bench.fail(f"exit {process.returncode}: {last}")
         return first, exited - float(last)
 
-    def ray_submit(self, port: int) -> float:
+    def ray_submit(self, address: str) -> float:
         """Seconds to the first line with Ray's own command."""
-        address = f"http://127.0.0.1:{port}"
         begin, name = time.monotonic(), f"bare-{time.time_ns()}"
-        line = [
-            *RAY,
-            "job",
-            "submit",
-            "--address",
-            address,
-            "--no-wait",
-            "--submission-id",
-            name,
-            "--",
-            "sh",
-            "-c",
-            DRIVER,
-        ]
-        done = subprocess.run(line, capture_output=True, text=True, check=False)
-        _require(done.returncode == 0, done.stdout + done.stderr)
+        flags = [f"--address={address}", "--no-wait", f"--submission-id={name}"]
+        bench.timed([*bench.RAY, "job", "submit", *flags, "--", "sh", "-c", DRIVER])
         while True:
             with urllib.request.urlopen(f"{address}/api/jobs/{name}/logs", timeout=10) as answer:
                 if LINE in json.load(answer)["logs"]:
@@ -123,26 +100,18 @@ class Bench:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the figures; 1 when a goal is missed, 2 when something fails."""
-    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
-    parser.add_argument("--rounds", type=int, default=3)
-    args = parser.parse_args(argv)
-    was_up = is_up(state_for("kwok"))
-    cluster = started("kwok")
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            return _measure(Bench(cluster, Path(folder)), args.rounds)
-    finally:
-        cluster.close()
-        if not was_up:
-            stopped(cluster)
+    args = bench.parser(__doc__, 3).parse_args(argv)
+    with bench.test_cluster("kwok") as cluster, tempfile.TemporaryDirectory() as folder:
+        return _measure(Site(cluster, Path(folder)), args.rounds)
 
 
-def _measure(bench: Bench, rounds: int) -> int:
-    together, apart = _turns(rounds, bench.together, bench.apart)
-    bench.seconds("cluster", "up")
-    with _forward(bench) as port:
-        warm, bare = _turns(rounds, bench.warm, lambda: bench.ray_submit(port))
-    bench.seconds("cluster", "down", "--yes")
+def _measure(site: Site, rounds: int) -> int:
+    together, apart = _turns(rounds, site.together, site.apart)
+    site.seconds("cluster", "up")
+    head = "service/training-head-svc"
+    with bench.forwarded("kubectl", site.cluster.kubeconfig, site.namespace, head) as address:
+        warm, bare = _turns(rounds, site.warm, lambda: site.ray_submit(address))
+    site.seconds("cluster", "down", "--yes")
     up, one_by_one = statistics.median(together), statistics.median(apart)
     first, submit = statistics.median(t[0] for t in warm), statistics.median(bare)
     end = statistics.median(t[1] for t in warm)
@@ -158,37 +127,6 @@ def _measure(bench: Bench, rounds: int) -> int:
 def _turns(rounds: int, first: Callable[[], object], second: Callable[[], object]) -> tuple[list, list]:  # type: ignore[type-arg]
     pairs = [(first(), second()) for _ in range(rounds)]
     return [one for one, _ in pairs], [two for _, two in pairs]
-
-
-@contextmanager
-def _forward(bench: Bench) -> Iterator[int]:
-    """A `kubectl port-forward` to the training head's dashboard; its local port."""
-    service = "service/training-head-svc"
-    command = [
-        "kubectl",
-        f"--kubeconfig={bench.cluster.kubeconfig}",
-        "-n",
-        bench.namespace,
-        "port-forward",
-        service,
-        ":8265",
-    ]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as kubectl:
-        assert kubectl.stdout is not None
-        said = kubectl.stdout.readline()
-        found = re.search(r"127\.0\.0\.1:(\d+)", said)
-        try:
-            _require(found is not None, said)
-            assert found is not None
-            yield int(found[1])
-        finally:
-            kubectl.kill()
-
-
-def _require(right: bool, text: str) -> None:
-    if not right:
-        print(text, file=sys.stderr)
-        raise SystemExit(2)
 
 
 if __name__ == "__main__":

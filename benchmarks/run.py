@@ -7,34 +7,28 @@ medians of the rounds count, and the clock is one, this process's.
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import statistics
 import subprocess
-import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+import bench
+from run_files import files
 
-from cluster.fixtures import Cluster, started, stopped  # noqa: E402 (found by the line above)
-from cluster.lifecycle import is_up  # noqa: E402
-from cluster.state import state_for  # noqa: E402
-from run_files import files  # noqa: E402
+if TYPE_CHECKING:
+    from cluster.fixtures import Cluster
 
 #: Most that the first line may take of what it takes with kubectl, and seconds from the final state to the printed result.
 FIRST_LINE, END = 1.05, 1.0
 #: Seconds that the smallest real Ray cluster takes to be ready, which fake nodes do in none: what `run` asks before it creates anything
 #: is judged against a run that has them.
 REAL_START = 17.0
-ENTRY = "from kubectl_nrl.app import entry; entry()"
 LINE = "the first line"
 
 
@@ -48,20 +42,12 @@ class Taken:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the figures; 1 when a goal is missed, 2 when a run does not succeed."""
-    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
-    parser.add_argument("--rounds", type=int, default=3)
-    args = parser.parse_args(argv)
-    was_up = is_up(state_for("kwok"))
-    cluster = started("kwok")
+    args = bench.parser(__doc__, 3).parse_args(argv)
     ours, bare = [], []
-    try:
+    with bench.test_cluster("kwok") as cluster:
         for number in range(args.rounds):
             ours.append(_round(cluster, f"ours-{number}", _ours))
             bare.append(_round(cluster, f"bare-{number}", _bare))
-    finally:
-        cluster.close()
-        if not was_up:
-            stopped(cluster)
     first, beside = (statistics.median(t.first_line for t in taken) for taken in (ours, bare))
     end, beside_end = (statistics.median(t.end for t in taken) for taken in (ours, bare))
     print("seconds (median)                              run    kubectl apply, wait")
@@ -99,7 +85,7 @@ def _round(cluster: Cluster, name: str, ready: Callable[[Cluster, str, str, Path
             kubectl.kill()
             cluster.delete_namespace(namespace)
     if not seen:
-        _fail("kubectl never saw the final state")
+        bench.fail("kubectl never saw the final state")
     return Taken(first - begin, end - seen[0])
 
 
@@ -117,7 +103,7 @@ def _ours(cluster: Cluster, namespace: str, name: str, folder: Path) -> Way:
                 elif line.startswith(f"rayjob/{name}: SUCCEEDED"):
                     end.append(time.monotonic())
         if run.returncode or not first or not end:
-            _fail("".join(output))
+            bench.fail("".join(output))
         return first[0], end[0]
 
     return way
@@ -152,10 +138,9 @@ def _bare(cluster: Cluster, namespace: str, name: str, folder: Path) -> Way:
 
 def _program(cluster: Cluster, namespace: str, name: str, folder: Path, *more: str) -> subprocess.Popen[str]:
     words = ["run", "recipe.yaml", "--infra", "infra.yaml", "-n", namespace, "--rayjob-name", name, *more]
-    env = {**os.environ, "HOME": str(folder), "KUBECONFIG": str(cluster.kubeconfig), "KUBECTL_NRL_USER": "bench"}
-    env["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    env = bench.on_cluster(cluster) | {"HOME": str(folder)}
     return subprocess.Popen(
-        [sys.executable, "-c", ENTRY, *words],
+        [*bench.PROGRAM, *words],
         cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL if more else subprocess.STDOUT, text=True,
     )  # fmt: skip
 
@@ -172,11 +157,6 @@ def _first(process: subprocess.Popen[str], line: str, seen: list[float]) -> None
         if got.strip() == line:
             seen.append(time.monotonic())
             return
-
-
-def _fail(text: str) -> NoReturn:
-    print(text, file=sys.stderr)
-    raise SystemExit(2)
 
 
 if __name__ == "__main__":

@@ -5,17 +5,13 @@ Absolute times say little on a machine that is not named; the median of rounds t
 
 from __future__ import annotations
 
-import argparse
-import os
 import statistics
-import subprocess
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-ENTRY = "from kubectl_nrl.app import entry; entry()"
+import bench
+
 BARE = "python3 -c pass"
 
 #: What is measured, and the most it may cost against `python3 -c pass`.
@@ -30,17 +26,16 @@ EXAMPLES = (
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the table; 1 when a goal is missed, 2 when a command does not work at all."""
-    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
-    parser.add_argument("--rounds", type=int, default=9)
+    parser = bench.parser(__doc__, 9)
     parser.add_argument(
         "--pair", nargs=2, metavar=("RECIPE", "INFRA"), action="append", help="instead of examples/03-gb300"
     )
     args = parser.parse_args(argv)
-    commands = {BARE: [sys.executable, "-c", "pass"], "--help": [sys.executable, "-c", ENTRY, "--help"]}
+    commands = {BARE: [sys.executable, "-c", "pass"], "--help": [*bench.PROGRAM, "--help"]}
     for recipe, infra in args.pair or EXAMPLES:
         for verb in ("check", "run --dry-run"):
             words = [*verb.split(), recipe, "--infra", infra]
-            commands[f"{verb} {Path(recipe).name}"] = [sys.executable, "-c", ENTRY, *words]
+            commands[f"{verb} {Path(recipe).name}"] = [*bench.PROGRAM, *words]
     return report(measure(commands, args.rounds))
 
 
@@ -49,20 +44,10 @@ def measure(commands: Mapping[str, Sequence[str]], rounds: int) -> dict[str, flo
     times: dict[str, list[float]] = {name: [] for name in commands}
     for turn in range(rounds + 1):
         for name, command in commands.items():
-            started = time.perf_counter()
-            done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, check=False)
+            seconds, _ = bench.timed(command, env=bench.environment())
             if turn:
-                times[name].append(time.perf_counter() - started)
-            if done.returncode:
-                print(f"{name} ended with {done.returncode}:\n{done.stderr}", file=sys.stderr)
-                raise SystemExit(2)
+                times[name].append(seconds)
     return {name: statistics.median(taken) for name, taken in times.items()}
-
-
-def environment() -> dict[str, str]:
-    """This process's, without what the person at the keyboard has set for the program."""
-    ours = {k: v for k, v in os.environ.items() if not k.startswith(("KUBECTL_NRL_", "NRL_"))}
-    return {**ours, "NRL_K8S_USER": "bench", "XDG_CONFIG_HOME": str(ROOT / "benchmarks" / "no-such-directory")}
 
 
 def report(medians: Mapping[str, float]) -> int:

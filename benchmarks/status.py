@@ -6,46 +6,30 @@ scheduler is asked, which is the longest way to an answer. The medians of rounds
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+import bench
+from cluster import packages
 
-from cluster import packages  # noqa: E402 (found by the line above)
-from cluster.fixtures import Cluster, started, stopped  # noqa: E402
-from cluster.lifecycle import is_up  # noqa: E402
-from cluster.state import state_for  # noqa: E402
+if TYPE_CHECKING:
+    from cluster.fixtures import Cluster
 
 #: The most that an answer may cost, in answers of kubectl.
 GOAL = 10.0
-ENTRY = "from kubectl_nrl.app import entry; entry()"
 NAME, WORKERS = "bench", 8
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the table; 1 when the goal is missed, 2 when a command does not work at all."""
-    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
-    parser.add_argument("--rounds", type=int, default=9)
-    args = parser.parse_args(argv)
-    was_up = is_up(state_for("kwok"))
-    cluster = started("kwok")
-    try:
-        medians = _measure(cluster, args.rounds)
-    finally:
-        cluster.close()
-        if not was_up:
-            stopped(cluster)
-    return _report(medians)
+    args = bench.parser(__doc__, 9).parse_args(argv)
+    with bench.test_cluster("kwok") as cluster:
+        return _report(_measure(cluster, args.rounds))
 
 
 def _measure(cluster: Cluster, rounds: int) -> dict[str, float]:
@@ -54,7 +38,7 @@ def _measure(cluster: Cluster, rounds: int) -> dict[str, float]:
     cluster.kubectl("-n", namespace, "create", "-f", "-", stdin=json.dumps(_rayjob()))
     kubectl = [packages.kubectl(), f"--kubeconfig={cluster.kubeconfig}", "-n", namespace, "get", "rayjob", NAME]
     flags = ["-n", namespace, "--kubeconfig", str(cluster.kubeconfig)]
-    program = [sys.executable, "-c", ENTRY, "status"]
+    program = [*bench.PROGRAM, "status"]
     commands = {
         "kubectl get rayjob NAME": kubectl,
         "status NAME": [*program, NAME, *flags],
@@ -65,14 +49,13 @@ def _measure(cluster: Cluster, rounds: int) -> dict[str, float]:
         with tempfile.TemporaryDirectory() as home:
             # As installed: with what Python has compiled.
             env = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-            env |= {"HOME": home, "KUBECTL_NRL_USER": "bench", "PYTHONPATH": str(ROOT)}
+            env |= {"HOME": home, "KUBECTL_NRL_USER": "bench", "PYTHONPATH": str(bench.ROOT)}
             _wait_for_workers(commands["status NAME"], env)
             for turn in range(rounds + 1):
                 for name, command in commands.items():
-                    began = time.perf_counter()
-                    _run(command, env)
+                    seconds, _ = bench.timed(command, env=env, cwd=home)
                     if turn:
-                        times[name].append(time.perf_counter() - began)
+                        times[name].append(seconds)
     finally:
         cluster.delete_namespace(namespace)
     return {name: statistics.median(taken) for name, taken in times.items()}
@@ -82,21 +65,12 @@ def _wait_for_workers(command: Sequence[str], env: Mapping[str, str]) -> None:
     """Until KubeRay has made the pods, and the scheduler has said that they fit nowhere."""
     deadline = time.monotonic() + 120
     while True:
-        item: dict[str, Any] = json.loads(_run([*command, "-o", "json"], env))["items"][0]
+        item: dict[str, Any] = json.loads(bench.timed([*command, "-o", "json"], env=env)[1])["items"][0]
         if item["podsTotal"] == WORKERS + 1 and item["troubles"]:
             return
         if time.monotonic() > deadline:
-            print(f"the run never waited for GPUs: {item}", file=sys.stderr)
-            raise SystemExit(2)
+            bench.fail(f"the run never waited for GPUs: {item}")
         time.sleep(0.5)
-
-
-def _run(command: Sequence[str], env: Mapping[str, str]) -> str:
-    done = subprocess.run(command, cwd=env["HOME"], env=env, capture_output=True, text=True, check=False)
-    if done.returncode:
-        print(f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr}", file=sys.stderr)
-        raise SystemExit(2)
-    return done.stdout
 
 
 def _rayjob() -> dict[str, Any]:

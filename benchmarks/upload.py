@@ -6,28 +6,22 @@ needs the test cluster's node depth (tests/cluster/up) and Ray on this machine, 
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import importlib.util
 import json
 import os
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+import bench
+from cluster import images, packages
+from cluster.lifecycle import is_up
+from cluster.state import state_for
 
-from cluster import images, packages  # noqa: E402 (found by the line above)
-from cluster.lifecycle import is_up  # noqa: E402
-from cluster.state import state_for  # noqa: E402
-
-RAY = [sys.executable, "-m", "ray.scripts.scripts"]
 SIZE = 50_000_000
 #: The most that an upload may cost against Ray's own.
 GOAL = 1.1
@@ -51,9 +45,7 @@ print(sent)
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the table; 1 when a goal is missed."""
-    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
-    parser.add_argument("--rounds", type=int, default=3)
-    args = parser.parse_args(argv)
+    args = bench.parser(__doc__, 3).parse_args(argv)
     kubeconfig, has_ray = node_kubeconfig(), importlib.util.find_spec("ray") is not None
     if kubeconfig is None or not has_ray:
         what = "the node depth is not up (tests/cluster/up)" if kubeconfig is None else "ray is not installed"
@@ -104,17 +96,31 @@ def measure(kubeconfig: str, namespace: str, cluster: str, pod: str, rounds: int
     times: dict[str, list[float]] = {"ray job submit": [], "kubectl nrl": [], "kubectl nrl, again": []}
     again: list[int] = []
     for turn in range(rounds + 1):
-        with tempfile.TemporaryDirectory() as folder, forwarded(kubeconfig, namespace, pod) as address:
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            bench.forwarded(str(packages.kubectl()), kubeconfig, namespace, pod) as address,
+        ):
             theirs = files(Path(folder) / "theirs")
             ours = files(Path(folder) / "ours")
             took = {
-                "ray job submit": timed(
-                    [*RAY, "job", "submit", "--no-wait", "--address", address, "--working-dir", theirs, "--", "true"]
+                "ray job submit": bench.timed(
+                    [
+                        *bench.RAY,
+                        "job",
+                        "submit",
+                        "--no-wait",
+                        "--address",
+                        address,
+                        "--working-dir",
+                        theirs,
+                        "--",
+                        "true",
+                    ]
                 )[0]
             }
             for title in ("kubectl nrl", "kubectl nrl, again"):
                 words = [kubeconfig, namespace, cluster, ours, f"bench-{turn}-{len(title)}"]
-                took[title], out = timed([sys.executable, "-c", OURS, *words])
+                took[title], out = bench.timed([sys.executable, "-c", OURS, *words])
                 sent = int(out.split()[-1])
                 assert title.endswith("again") or sent > SIZE * 0.9, f"sent {sent} bytes of {SIZE}"
             again.append(sent)
@@ -130,41 +136,6 @@ def files(directory: Path) -> str:
     for number in range(50):
         (directory / f"part-{number}.bin").write_bytes(os.urandom(SIZE // 50))
     return str(directory)
-
-
-@contextlib.contextmanager
-def forwarded(kubeconfig: str, namespace: str, pod: str) -> Iterator[str]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [
-        str(packages.kubectl()),
-        "--kubeconfig",
-        kubeconfig,
-        "-n",
-        namespace,
-        "port-forward",
-        pod,
-        f"{port}:8265",
-    ]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    try:
-        assert process.stdout is not None
-        process.stdout.readline()
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        process.terminate()
-        process.wait()
-
-
-def timed(command: Sequence[str]) -> tuple[float, str]:
-    started = time.perf_counter()
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
-    seconds = time.perf_counter() - started
-    if done.returncode:
-        print(f"{command[:3]} ended with {done.returncode}:\n{done.stdout}{done.stderr}", file=sys.stderr)
-        raise SystemExit(2)
-    return seconds, done.stdout
 
 
 def report(medians: dict[str, float], again: Sequence[int]) -> int:

@@ -174,7 +174,7 @@ def _bug(error: BaseException, argv: Sequence[str], session: Session) -> int:
     import traceback
 
     from . import __version__
-    from .output import redact, secrets_of
+    from .redaction import redact, secrets_of
 
     # The arguments are left out: an override may hold what nobody should mail around.
     text = f"kubectl-nrl {__version__}, Python {platform.python_version()}, verb {argv[0] if argv else '-'}\n"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from .api import Check, ClusterReader, Context, Patch, Problem, Role, Target
 from .errors import ClusterError
 from .manifests.names import LABEL_MAX, cut
+from .unreadable import unreadable
 from .written import cause, maps, origin, templates
 
 
@@ -93,9 +94,5 @@ def class_check(cluster: ClusterReader, version: str, name: str, hint: str) -> C
     try:
         found = cluster.get(f"resource.k8s.io/{version}", "DeviceClass", name)
     except ClusterError as error:
-        if error.status == 403:
-            return Check(title, None, "may not be read with these permissions")
-        if error.reason == "NotServed":
-            return Check(title, False, f"resource.k8s.io/{version} is not served", hint)
-        raise
+        return unreadable(error, title, not_served=(f"resource.k8s.io/{version} is not served", hint))
     return Check(title, True) if found else Check(title, False, "not found", hint)

@@ -19,8 +19,8 @@ from typing import Any, Literal
 from .api import User
 from .labels import LAST_APPLIED, Ownership, annotations_of, ownership
 from .manifests.merge import FieldPath, leaves, show_path
-from .output import REDACTED, is_credential
 from .plan.model import PlannedObject
+from .redaction import REDACTED, is_credential
 from .schema.quantities import quantity
 
 Verdict = Literal["absent", "same", "drifted", "going", "foreign"]

@@ -48,10 +48,12 @@ FROM_KIND = "ray.io/originated-from-crd"
 
 
 def labels_of(obj: Mapping[str, Any]) -> Mapping[str, str]:
+    """An object's labels; empty where it has none, or no metadata."""
     return obj.get("metadata", {}).get("labels") or {}
 
 
 def annotations_of(obj: Mapping[str, Any]) -> Mapping[str, str]:
+    """An object's annotations; empty where it has none, or no metadata."""
     return obj.get("metadata", {}).get("annotations") or {}
 
 

@@ -29,9 +29,11 @@ class NodeRoom:
     free: Amounts
 
     def without(self, asked: Mapping[str, Fraction]) -> NodeRoom:
+        """What is left beside one more pod that asks for this."""
         return NodeRoom(self.name, self.labels, self.taints, self.total, plus(self.free, asked, -1))
 
     def takes(self, asked: Mapping[str, Fraction]) -> bool:
+        """Whether a pod that asks for this still fits; labels and taints are another matter."""
         return all(self.free.get(name, _NOTHING) >= amount for name, amount in asked.items() if amount)
 
 

@@ -8,73 +8,21 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from .errors import ConfigError, NrlError, Problem
+from .redaction import REDACTED, redact, secrets_of
+from .result_forms import Result, dump, error_data, render
 
 if TYPE_CHECKING:
     from .live import Live, Panel
-
-#: Names whose values are credentials (design: *_TOKEN, *_API_KEY, *_SECRET, *_PASSWORD and their kin).
-CREDENTIAL_NAME = re.compile(
-    r"(?:^|[_-])(?:TOKEN|API_?KEY|SECRET|SECRET_KEY|SECRET_ACCESS_KEY|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE
-)
-
-#: `NAME=value` anywhere, and `NAME: value` where it is all of a line (of YAML or JSON; in prose a colon means nothing).
-_ASSIGNMENT = re.compile(
-    r"""\b([A-Z][A-Z0-9_]*)(=)("[^"\n]+"|'[^'\n]+'|[^\s,;"'{}\[\]]+)"""
-    r"""|^[ \t]*(?:- )?"?([A-Z][A-Z0-9_]*)"?(:[ \t]+)("[^"\n]+"|'[^'\n]+'|[^\s,;"'{}\[\]]+)[ \t]*,?$""",
-    re.MULTILINE,
-)
-
-REDACTED = "***"
 
 #: `bytes`, under a name that a method of `Output` does not hide.
 Raw = bytes
 
 _COLOURS = {"red": "31", "yellow": "33", "green": "32", "cyan": "36", "bold": "1", "dim": "2"}
-
-
-class Result(Protocol):
-    """What a command hands back: `schema` names the file under schemas/results that describes `data()`."""
-
-    schema: str
-
-    def text(self) -> str: ...
-
-    def data(self) -> Any: ...
-
-
-def is_credential(name: str, value: object) -> bool:
-    """Whether a literal under that name is a secret; empty, numeric and boolean values are none."""
-    if not isinstance(value, str) or not CREDENTIAL_NAME.search(name):
-        return False
-    word = value.strip().strip("\"'")
-    return bool(word) and word.lower() not in ("true", "false", "null", "none") and not re.fullmatch(r"[\d.]+", word)
-
-
-def secrets_of(env: Mapping[str, str]) -> tuple[str, ...]:
-    """Secret values in an environment, longest first. Values under 8 characters would redact ordinary words."""
-    found = {value for name, value in env.items() if len(value) >= 8 and is_credential(name, value)}
-    return tuple(sorted(found, key=len, reverse=True))
-
-
-def redact(text: str, secrets: Iterable[str] = ()) -> str:
-    """The text without the secrets given and without literals that stand under a credential's name."""
-    for secret in secrets:
-        text = text.replace(secret, REDACTED)
-
-    def hide(match: re.Match[str]) -> str:
-        name, _, value = filter(None, match.groups())
-        reference = value.startswith(("$", '"$', "'$"))
-        return (
-            match[0] if reference or not is_credential(name, value) else match[0].replace(value.strip("\"'"), REDACTED)
-        )
-
-    return _ASSIGNMENT.sub(hide, text)
 
 
 class Output:
@@ -231,7 +179,7 @@ class Output:
         else:
             self.error(error.message, error.hint)
         if self.format != "text" and not self.wrote:
-            self.line(_dump(error_data(error), self.format))
+            self.line(dump(error_data(error), self.format))
 
     def style(self, text: str, colour: str) -> str:
         """The text in colour, where stderr is a terminal that wants it."""
@@ -257,45 +205,6 @@ class Output:
         sys.stdout.flush()
         with self._aside():
             _write(sys.stderr, redact(text, self._secrets) + "\n")
-
-
-def render(result: Result, format: str) -> str:
-    """A result in one of the three forms."""
-    return result.text() if format == "text" else _dump(result.data(), format)
-
-
-def error_data(error: NrlError) -> dict[str, Any]:
-    """What `-o json` prints for an error (schemas/results/error.json)."""
-    problems = error.problems if isinstance(error, ConfigError) else ()
-    return {
-        "error": error.message,
-        "hint": error.hint,
-        "exitCode": int(error.exit_code),
-        "problems": [problem_data(p) for p in problems],
-    }
-
-
-def problem_data(problem: Problem) -> dict[str, Any]:
-    """A problem as data; `line` and `column` are 0 where there is no position."""
-    origin = problem.origin
-    return {
-        "severity": problem.severity,
-        "message": problem.message,
-        "file": origin.file if origin else "",
-        "line": origin.line if origin else 0,
-        "column": origin.column if origin else 0,
-        "hint": problem.hint,
-    }
-
-
-def _dump(data: Any, format: str) -> str:
-    if format == "json":
-        import json
-
-        return json.dumps(data, indent=2, ensure_ascii=False)
-    import yaml
-
-    return str(yaml.safe_dump(data, sort_keys=False, allow_unicode=True))
 
 
 def _size(stream: TextIO | None = None) -> tuple[int, int]:

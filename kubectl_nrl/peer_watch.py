@@ -120,10 +120,12 @@ def kill(pids: list[int], number: int) -> None:
             os.kill(pid, number)
 
 
-def watch(directory: str, peers: list[Peer]) -> None:
-    """Watch until the launch script, the parent of this process, is gone or says so, or a peer is gone."""
+def watch(directory: str, script: int, peers: list[Peer]) -> None:
+    """Watch until the launch script, the parent of this process, is gone or says so, or a peer is gone.
+
+    `script` is its process id: one that was killed before this program had begun is gone as well.
+    """
     signal.signal(signal.SIGTERM, lambda number, frame: os._exit(0))
-    script = os.getppid()
     told = time.monotonic() + GONE
     while os.getppid() == script:
         for peer in peers:
@@ -150,4 +152,4 @@ def watch(directory: str, peers: list[Peer]) -> None:
 
 
 if __name__ == "__main__":
-    watch(sys.argv[1], [Peer(word) for word in sys.argv[2:]])
+    watch(sys.argv[1], int(sys.argv[2]), [Peer(word) for word in sys.argv[3:]])

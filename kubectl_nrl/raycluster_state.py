@@ -44,6 +44,7 @@ def describe(state: str) -> str:
 
 
 def head_ready(raycluster: Mapping[str, Any]) -> bool:
+    """Whether its head pod is ready, by KubeRay's condition, else (KubeRay before 1.3 has none) by the state of all."""
     head = condition(raycluster, "HeadPodReady")
     return head["status"] == "True" if head else _status(raycluster).get("state") == "ready"
 
@@ -77,6 +78,7 @@ def condition(obj: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
 
 
 def is_true(obj: Mapping[str, Any], kind: str) -> bool:
+    """Whether the object has that condition, and it holds."""
     return condition(obj, kind).get("status") == "True"
 
 

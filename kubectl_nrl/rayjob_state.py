@@ -20,10 +20,6 @@ STOPPED = "STOPPED"
 #: Ray's states of a job that has not ended (ray/job_submission: JobStatus).
 LIVE = frozenset({"PENDING", "RUNNING"})
 
-#: `status.jobDeploymentStatus` values after which KubeRay does nothing more (rayjob_types.go; ValidationFailed is a
-#: dead end that its own IsJobDeploymentTerminal leaves out).
-FINAL_DEPLOYMENT = frozenset({"Complete", "Failed", "ValidationFailed"})
-
 #: What a state that is not self-explanatory means, for the lines that `run` prints.
 MEANING = {
     "": "accepted, KubeRay has not looked at it yet",
@@ -58,7 +54,7 @@ def status_of(rayjob: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def message_of(status: Mapping[str, Any]) -> str:
-    """KubeRay's message without the log lines that Ray appends to it, which begin with the encoded entrypoint."""
+    """The message of a RayJob's status or of a Ray job, without the log lines that Ray appends: they begin with the encoded entrypoint."""
     return str(status.get("message") or "").partition(", last available logs")[0].strip()
 
 

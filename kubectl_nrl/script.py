@@ -30,7 +30,9 @@ PEER_GONE = 98
 #: Exit status of a line whose script could not be unpacked (no base64 or gzip in the image).
 NOT_UNPACKED = 97
 
-_LINE = re.compile(r"sh -c ': nrl [^;]*; \(echo ([A-Za-z0-9+/=]+) \| base64 -d \| gzip -dc; echo exit 97\) \| sh'")
+_LINE = re.compile(
+    rf"sh -c ': nrl [^;]*; \(echo ([A-Za-z0-9+/=]+) \| base64 -d \| gzip -dc; echo exit {NOT_UNPACKED}\) \| sh'"
+)
 
 
 def launch_script(
@@ -74,15 +76,13 @@ def launch_script(
 
 def encoded_line(run_id: str, script: str) -> str:
     """The script as one line that every shell and submission mode passes on unchanged."""
-    packed = pack(script)
-    return (
-        f"sh -c ': nrl {run_id}; (echo {base64.b64encode(packed).decode()} | base64 -d | gzip -dc; echo exit 97) | sh'"
-    )
+    packed = base64.b64encode(pack(script)).decode()
+    return f"sh -c ': nrl {run_id}; (echo {packed} | base64 -d | gzip -dc; echo exit {NOT_UNPACKED}) | sh'"
 
 
 def mounted_line(run_id: str) -> str:
     """The line for a script that is too long for one, mounted from a ConfigMap at `MOUNT`."""
-    return f"sh -c ': nrl {run_id}; (gzip -dc {MOUNT}/{MOUNTED_SCRIPT}; echo exit 97) | sh'"
+    return f"sh -c ': nrl {run_id}; (gzip -dc {MOUNT}/{MOUNTED_SCRIPT}; echo exit {NOT_UNPACKED}) | sh'"
 
 
 def decode(line: str) -> str | None:
@@ -155,7 +155,7 @@ def _watched(peers: Mapping[str, str], run: str, log_file: str | None) -> str:
 {_file("peer_watch.py", source)}
 nrl_watch=
 if nrl_python=$(command -v python3 || command -v python); then
-  "$nrl_python" -IS "$nrl_dir/peer_watch.py" "$nrl_dir" {words} </dev/null &
+  "$nrl_python" -IS "$nrl_dir/peer_watch.py" "$nrl_dir" "$$" {words} </dev/null &
   nrl_watch=$!
 else
   echo 'kubectl nrl: this image has no python, so the other roles are not watched' >&2

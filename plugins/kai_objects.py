@@ -11,6 +11,7 @@ from typing import Any
 
 from kubectl_nrl.api import Check, ClusterReader
 from kubectl_nrl.errors import ClusterError
+from kubectl_nrl.unreadable import unreadable
 from kubectl_nrl.written import dig, maps
 
 QUEUES = ("scheduling.run.ai/v2", "Queue")
@@ -28,10 +29,11 @@ def check_queue(cluster: ClusterReader, name: str, *, needs_gpus: bool) -> Check
     except ClusterError as error:
         if error.status == 403:
             return _queue_alone(cluster, name, title)
-        if error.reason == "NotServed":
-            return Check(title, False, "this cluster has no KAI (scheduling.run.ai/v2 is not served)",
-                         "leave `scheduler` out, or install KAI")  # fmt: skip
-        raise
+        no_kai = (
+            "this cluster has no KAI (scheduling.run.ai/v2 is not served)",
+            "leave `scheduler` out, or install KAI",
+        )
+        return unreadable(error, title, not_served=no_kai)
     parents = {str(dig(queue, "spec", "parentQueue")) for queue in listed.values() if dig(queue, "spec", "parentQueue")}
     leaves = sorted(set(listed) - parents)
     choose = f"leaf queues here: {', '.join(leaves[:8]) or 'none'}"
@@ -64,9 +66,7 @@ def _queue_alone(cluster: ClusterReader, name: str, title: str) -> Check:
     try:
         found = cluster.get(*QUEUES, name)
     except ClusterError as error:
-        if error.status != 403:
-            raise
-        return Check(title, None, "queues may not be read with these permissions")
+        return unreadable(error, title)
     if found:
         return Check(title, True, "exists; whether it is a leaf could not be seen (listing queues is forbidden)")
     return Check(title, False, "not found", "ask which queue is yours, and set scheduler.queue")
@@ -78,11 +78,8 @@ def check_topology(cluster: ClusterReader, name: str, labels: tuple[str | None, 
     try:
         found = cluster.get(*TOPOLOGIES, name)
     except ClusterError as error:
-        if error.status == 403:
-            return Check(title, None, "topologies may not be read with these permissions")
-        if error.reason == "NotServed":
-            return Check(title, False, "this KAI has no topologies", "leave scheduler.topology out, or update KAI")
-        raise
+        no_such_kind = ("this KAI has no topologies", "leave scheduler.topology out, or update KAI")
+        return unreadable(error, title, not_served=no_such_kind)
     fix = "kubectl get topologies.kai.scheduler, then set scheduler.topology"
     if found is None:
         return Check(title, False, "not found", fix)
@@ -99,9 +96,7 @@ def check_priority(cluster: ClusterReader, name: str) -> Check:
     try:
         found = cluster.get("scheduling.k8s.io/v1", "PriorityClass", name)
     except ClusterError as error:
-        if error.status != 403:
-            raise
-        return Check(title, None, "priority classes may not be read with these permissions")
+        return unreadable(error, title)
     if found:
         return Check(title, True)
     fix = "kubectl get priorityclasses   # then set scheduler.priority"

@@ -15,6 +15,7 @@ from kubectl_nrl.api import Capacity, Check, ClusterReader
 from kubectl_nrl.errors import ClusterError
 from kubectl_nrl.manifests.amounts import Amounts, show
 from kubectl_nrl.schema.quantities import quantity
+from kubectl_nrl.unreadable import unreadable
 from kubectl_nrl.written import dig, maps
 
 
@@ -163,12 +164,9 @@ def _read(
     try:
         return cluster.get(version, kind, name, namespace), None
     except ClusterError as error:
-        if error.status == 403:
-            return None, Check(title, None, "may not be read with these permissions")
-        if error.reason == "NotServed":
-            return None, Check(title, False, f"this cluster has no Kueue ({version} is not served)",
-                               "leave `scheduler` out, or ask for Kueue to be installed")  # fmt: skip
-        raise
+        fix = "leave `scheduler` out, or ask for Kueue to be installed"
+        no_kueue = (f"this cluster has no Kueue ({version} is not served)", fix)
+        return None, unreadable(error, title, not_served=no_kueue)
 
 
 def _inactive(queue: Mapping[str, Any]) -> str:

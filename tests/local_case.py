@@ -6,13 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fake_ray import install
+from waiting import wait_until
 
 from kubectl_nrl.local import LocalRecord, clusters, processes, runs, sessions
 from kubectl_nrl.testing import RUN_ID, Outcome, Project
@@ -59,10 +59,7 @@ class Local:
         return runs(self.env)[0]
 
     def until(self, true: Callable[[LocalRecord], bool], within: float = 60.0) -> LocalRecord:
-        deadline = time.monotonic() + within
-        while not true(self.record):
-            assert time.monotonic() < deadline, self.record
-            time.sleep(0.05)
+        wait_until(lambda: true(self.record), lambda: self.record, within)
         return self.record
 
     def over(self, within: float = 60.0) -> LocalRecord:

@@ -59,12 +59,14 @@ class Target:
 
     @classmethod
     def object(cls, kind: str, role: str | None = None) -> Target:
+        """The object of that kind, of one role or of all."""
         return cls("object", kind=kind, role=role)
 
     @classmethod
     def pods(
         cls, role: str | None = None, which: Literal["head", "workers", "all"] = "all", group: str | None = None
     ) -> Target:
+        """Pod templates: of one role or of all Ray roles, of the head or the workers or both, of one group or of all."""
         return cls("pods", role=role, which=which, group=group)
 
     def __str__(self) -> str:

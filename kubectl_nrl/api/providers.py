@@ -96,6 +96,7 @@ class Section(Provider):
     """Owns a top-level infra key (its `name`), such as `networking`; active when that key is there."""
 
     def active(self, ctx: Context) -> bool:
+        """Whether the infra file has the section's key."""
         return ctx.wrote(self.name)
 
 
@@ -151,13 +152,20 @@ class Submitter(Provider):
         return None
 
     def state(self, run: RunInfo, connection: Connection) -> State:
+        """The run as it is now; `UNKNOWN` for one of which nothing is known any more. Raises `ClusterError`."""
         raise NotImplementedError
 
     def submit(self, run: RunInfo, connection: Connection, submission: Submission) -> RunInfo:
+        """Start the entrypoint, exactly once; the run as it is known from then on.
+
+        Raises `ClusterError`, with reason `AlreadyExists` for an id that is taken.
+        """
         raise NotImplementedError
 
     def logs(self, run: RunInfo, connection: Connection, *, follow: bool, offset: int) -> Iterator[bytes]:
+        """The driver's output from byte `offset` on, to its present end or, with `follow`, to the run's. Raises `ClusterError`."""
         raise NotImplementedError
 
     def stop(self, run: RunInfo, connection: Connection, *, force: bool = False) -> None:
+        """Ask the run to end; `force` gives it no time. A run that is over is left as it is. Raises `ClusterError`."""
         raise NotImplementedError

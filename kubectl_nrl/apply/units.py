@@ -6,11 +6,13 @@ A piece is judged as a whole, since a claim template that changed under a live c
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..api import User
+from ..cluster.side_by_side import side_by_side
 from ..diff import Change, Judgement, judge
 from ..plan.model import WORKLOAD_WAVE
 
@@ -19,8 +21,6 @@ if TYPE_CHECKING:
 
 Verdict = Literal["absent", "same", "partial", "drifted", "going", "foreign"]
 
-#: Objects that are asked about at the same time.
-AT_ONCE = 8
 DEPLOYMENTS = "deployments."
 
 
@@ -104,6 +104,5 @@ def look(
         live = cluster.get(planned.api_version, planned.kind, planned.name, namespace)
         return judge(planned, live, user, ignores)
 
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        answers = {unit.role: [pool.submit(judged, o) for o in (unit.main, *unit.rest)] for unit in units}
-        return [Standing(unit, tuple(answer.result() for answer in answers[unit.role])) for unit in units]
+    answers = iter(side_by_side([partial(judged, o) for unit in units for o in (unit.main, *unit.rest)]))
+    return [Standing(unit, tuple(islice(answers, 1 + len(unit.rest)))) for unit in units]

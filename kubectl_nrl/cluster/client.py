@@ -77,9 +77,11 @@ class Client:
             ) from None
 
     def headers(self, proof: Proof, extra: Headers | None = None) -> Headers:
+        """Of any request, with the user's proof."""
         return {"Host": self._host, "User-Agent": AGENT, "Accept": "application/json", **proof.headers, **(extra or {})}
 
     def target(self, path: str, query: Mapping[str, Any] | Sequence[tuple[str, str]] | None = None) -> str:
+        """What a request line names: the path below that of the server's URL, and the query."""
         return f"{self._prefix}{path}" + (f"?{urlencode(query)}" if query else "")
 
     def send(
@@ -124,6 +126,7 @@ class Client:
             ) from None
 
     def refusal(self, doing: str, code: int, body: bytes, can_i: str = "") -> ClusterError:
+        """See `errors.refusal`."""
         return errors.refusal(doing, code, body, user=self.access.user_name, can_i=can_i)
 
     def watch(
@@ -179,6 +182,7 @@ class Client:
             raise self.refusal(doing, response.status, body, can_i)
 
     def trace(self, line: str) -> None:
+        """A line for who runs with -v."""
         if self._trace is not None:
             self._trace(line)
 

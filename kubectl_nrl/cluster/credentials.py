@@ -164,14 +164,6 @@ def run_plugin(plugin: Mapping[str, Any], access: Access, env: Mapping[str, str]
             "log in first in a terminal, or choose another --context",
             reason="Unauthorized",
         )
-    info = {
-        "apiVersion": plugin.get("apiVersion", "client.authentication.k8s.io/v1"),
-        "kind": "ExecCredential",
-        "spec": {
-            "interactive": interactive,
-            **({"cluster": _cluster_info(access)} if plugin.get("provideClusterInfo") else {}),
-        },
-    }
     extra = {
         str(e["name"]): str(e.get("value", "")) for e in plugin.get("env") or [] if isinstance(e, dict) and "name" in e
     }
@@ -180,7 +172,7 @@ def run_plugin(plugin: Mapping[str, Any], access: Access, env: Mapping[str, str]
             command,
             stdin=None if interactive else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            env={**env, **extra, "KUBERNETES_EXEC_INFO": json.dumps(info)},
+            env={**env, **extra, "KUBERNETES_EXEC_INFO": json.dumps(_exec_info(plugin, access, interactive))},
             check=False,
         )
     except OSError as error:
@@ -195,6 +187,16 @@ def run_plugin(plugin: Mapping[str, Any], access: Access, env: Mapping[str, str]
             reason="Unauthorized",
         )
     return _credential(done.stdout, command[0])
+
+
+def _exec_info(plugin: Mapping[str, Any], access: Access, interactive: bool) -> dict[str, Any]:
+    """What a plugin is told: the ExecCredential that kubectl hands over too."""
+    spec = {
+        "interactive": interactive,
+        **({"cluster": _cluster_info(access)} if plugin.get("provideClusterInfo") else {}),
+    }
+    version = plugin.get("apiVersion", "client.authentication.k8s.io/v1")
+    return {"apiVersion": version, "kind": "ExecCredential", "spec": spec}
 
 
 def _cluster_info(access: Access) -> dict[str, Any]:

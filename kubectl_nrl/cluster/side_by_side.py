@@ -1,12 +1,13 @@
 """Questions to a cluster side by side: each costs a round trip, and together they should cost little more than one.
 
-Threads are daemons: after Ctrl-C, or the first refusal, nobody waits for a server that does not answer.
+Threads are daemons: after Ctrl-C, the first refusal or a deadline, nobody waits for a server that does not answer.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from queue import SimpleQueue
 from typing import Generic, TypeVar
 
@@ -28,6 +29,16 @@ def side_by_side(asks: Sequence[Callable[[], T]]) -> list[T]:
     finally:
         work.stopped = True
     return [found[index] for index in range(len(asks))]
+
+
+def within(seconds: float, tasks: Iterable[Callable[[], None]]) -> None:
+    """Carry out all tasks at once, and return when they are done or the time is over; what is late then goes on unwatched."""
+    threads = [threading.Thread(target=task, daemon=True, name="within") for task in tasks]
+    for thread in threads:
+        thread.start()
+    end = time.monotonic() + seconds
+    for thread in threads:
+        thread.join(max(0.0, end - time.monotonic()))
 
 
 class _Work(Generic[T]):

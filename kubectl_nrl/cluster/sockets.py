@@ -17,7 +17,10 @@ NEXT_ADDRESS_SECONDS = 3.0
 
 
 class Channel(Protocol):
-    """Bytes both ways. `recv` returns b"" at the end of the stream."""
+    """Bytes both ways, `recv` returns b"" at the end. Both raise OSError, of which `TimeoutError` and `Cancelled` come of the patience.
+
+    `stale` tells whether an idle one is at its end, `fileno` what to wait on (-1 when it is closed).
+    """
 
     def send(self, data: bytes, patience: Patience) -> None: ...
     def recv(self, patience: Patience) -> bytes: ...

@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ExitCode, NrlError, UsageError
-from ..output import render
 from ..parser import FORMATS, PROG
+from ..result_forms import render
 from .planning import CHECK_RUN_ID, add_plan_arguments, load_config, load_plan, plan_options, refuse
 from .session import Session
 from .uploading import look
 
 if TYPE_CHECKING:
     from ..config import Config
-    from ..output import Result
     from ..plan import Plan
+    from ..result_forms import Result
 
 EXAMPLES = """
 kubectl nrl check recipe.yaml --infra infra.yaml

@@ -1,4 +1,4 @@
-"""A Plan as one screen, and as data: what `check` answers."""
+"""A Plan as one screen: what `check` answers."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..output import problem_data
+from .check_data import plan_data
 
 if TYPE_CHECKING:
     from ..facts import ClusterFacts
     from ..plan import Plan
-    from ..plan.model import Daemon, GroupPlan, HealthCheck, Lifetime, PlannedObject, RolePlan
+    from ..plan.model import Daemon, GroupPlan, Lifetime, PlannedObject, RolePlan
     from .cluster_checks import OnCluster
     from .uploading import Looked
 
@@ -85,59 +85,12 @@ class Checked:
         )
 
     def data(self) -> dict[str, Any]:
-        plan, launch, lifetime = self.plan, self.plan.launch, self.plan.lifetime
-        data: dict[str, Any] = {
-            "kind": plan.kind,
-            "name": _workload(plan),
-            "namespace": {"name": plan.namespace, "from": plan.namespace_from},
-            "recipe": plan.recipe_path,
-            "infra": plan.infra_path,
-            "profile": plan.profile,
-            "scheduler": plan.scheduler,
-            "queue": self.queue,
-            "dra": list(plan.dra),
-            "roles": [_role_data(role) for role in plan.roles],
-            "pods": sum(role.pods for role in plan.roles),
-            "gpus": sum(role.gpus for role in plan.roles),
-            "launch": {
-                "submitter": launch.submitter,
-                "submissionMode": launch.submission_mode,
-                "codeSource": launch.code_source,
-                "workingDir": launch.working_dir,
-                "logDir": launch.log_dir,
-                "entrypoint": launch.entrypoint,
-                "upload": _upload_data(self.looked),
-            },
-            "lifetime": {
-                "form": lifetime.form,
-                "workersAfter": lifetime.workers_after,
-                "headAfter": lifetime.head_after,
-                "headKept": lifetime.head_kept,
-                "recordAfter": lifetime.record_after,
-                "headRequests": dict(lifetime.head_requests),
-            },
-            "attached": dict(plan.attached),
-            "daemons": [
-                {
-                    "role": d.role,
-                    "submissionId": d.submission_id,
-                    "entrypoint": d.entrypoint,
-                    "health": _health(d.health),
-                }
-                for d in plan.daemons
-            ],
-            "healthChecks": [{"name": c.name, **(_health(c) or {})} for c in plan.health_checks],
-            "objects": [
-                {"apiVersion": o.api_version, "kind": o.kind, "name": o.name, "wave": o.wave} for o in plan.objects
-            ],
-            "facts": {"source": plan.facts.source, "kubernetes": plan.facts.kubernetes},
-            "onCluster": self.on_cluster.data() if self.on_cluster else None,
-            "problems": [problem_data(p) for p in (*plan.problems, *(self.looked.problems if self.looked else ()))],
-        }
+        data = plan_data(self.plan, _workload(self.plan), self.queue, self.looked)
+        data["onCluster"] = self.on_cluster.data() if self.on_cluster else None
         if self.explain:
             data["explain"] = [
                 {"object": f"{o.kind}/{o.name}", "field": path, "value": value, "source": source}
-                for o in plan.objects
+                for o in self.plan.objects
                 for path, value, source in explained(o)
             ]
         return data
@@ -216,10 +169,6 @@ def _daemon_lines(daemon: Daemon) -> Iterator[str]:
     yield from _indented(daemon.entrypoint)
 
 
-def _health(check: HealthCheck | None) -> dict[str, Any] | None:
-    return {"url": check.url, "timeout": check.timeout} if check else None
-
-
 def _role_lines(role: RolePlan) -> Iterator[str]:
     gpus = f"{role.gpus} GPU{'' if role.gpus == 1 else 's'}" if role.gpus else "no GPUs"
     yield f"  {role.name:<10} {role.cluster}: {role.pods} pod{'' if role.pods == 1 else 's'}, {gpus}"
@@ -240,19 +189,6 @@ def _segments(groups: Sequence[GroupPlan]) -> list[list[GroupPlan]]:
         name = stem if segment and number.isdigit() else group.name
         found.setdefault((name, group.replicas, group.gpus, group.image), []).append(group)
     return list(found.values())
-
-
-def _role_data(role: RolePlan) -> dict[str, Any]:
-    return {
-        "name": role.name,
-        "cluster": role.cluster,
-        "kind": role.kind,
-        "pods": role.pods,
-        "gpus": role.gpus,
-        "head": {"image": role.head_image, "gpus": role.head_gpus},
-        "groups": [{"name": g.name, "replicas": g.replicas, "gpus": g.gpus, "image": g.image} for g in role.groups],
-        "claims": list(role.claims),
-    }
 
 
 def _gpus(count: int) -> str:
@@ -277,19 +213,6 @@ def _upload_rows(looked: Looked | None) -> Iterator[tuple[str, str]]:
     yield "upload", f"{looked.survey.words}, of {looked.survey.root}"
     for line in looked.survey.lines:
         yield "", line
-
-
-def _upload_data(looked: Looked | None) -> dict[str, Any] | None:
-    if looked is None or looked.survey is None:
-        return None
-    found = looked.survey
-    return {
-        "root": found.root,
-        "paths": list(found.paths),
-        "bytes": found.size,
-        "files": found.files,
-        "excluded": found.excluded,
-    }
 
 
 def _after(seconds: int | None) -> str:

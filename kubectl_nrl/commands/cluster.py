@@ -10,6 +10,7 @@ from . import cluster_dashboard, cluster_list, cluster_up
 from .local_list import LocalList
 from .planning import add_plan_arguments, load_config, load_plan, plan_options, refuse, seconds
 from .session import Session
+from .targets import is_recipe
 from .waiting import add_start_timeout
 
 EXAMPLES = """
@@ -105,7 +106,7 @@ def _down(args: argparse.Namespace, session: Session) -> ExitCode:
     if word is None:
         raise UsageError("a cluster's name, or RECIPE, is missing", f"{PROG} cluster list")
     name = word
-    if args.infra is not None or word.endswith((".yaml", ".yml")) or (session.cwd / word).is_file():
+    if args.infra is not None or is_recipe(session, word):
         config = load_config(args, session, prog)
         if not is_local(config, plan_options(args, session)):
             _refuse_rayjob(args)

@@ -1,13 +1,11 @@
 """What a check of `doctor` found, and the checks run side by side within a few seconds.
 
-Threads are daemons and are not waited for after the deadline: a cluster that does not answer, or a file system that
-hangs, must not keep the rest from being said.
+What is late is not waited for: a cluster that does not answer, or a file system that hangs, must not keep the rest from
+being said.
 """
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -64,13 +62,10 @@ class _Run:
 
 def examine(probes: Sequence[Probe], seconds: float) -> list[Finding]:
     """The findings of all probes, in the order of the probes, after at most that many seconds."""
+    from ..cluster.side_by_side import within
+
     runs = [_Run(probe) for probe in probes]
-    threads = [threading.Thread(target=run.look, daemon=True) for run in runs]
-    for thread in threads:
-        thread.start()
-    end = time.monotonic() + seconds
-    for thread in threads:
-        thread.join(max(0.0, end - time.monotonic()))
+    within(seconds, [run.look for run in runs])
     findings: list[Finding] = []
     for run in runs:
         # `done` is read first: what is found after the deadline is no longer waited for, but never lost half-way.

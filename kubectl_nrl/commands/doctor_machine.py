@@ -40,6 +40,7 @@ def pip(*requirements: str) -> str:
 
 
 def python(version: tuple[int, ...] = sys.version_info[:3]) -> Iterator[Finding]:
+    """Whether this interpreter is new enough (setup.cfg: python_requires)."""
     shown = ".".join(map(str, version))
     if version >= (3, 10):
         yield Finding("python", "ok", f"{shown} ({sys.executable})")
@@ -49,6 +50,7 @@ def python(version: tuple[int, ...] = sys.version_info[:3]) -> Iterator[Finding]
 
 
 def libraries(wanted: Mapping[str, str] = LIBRARIES) -> Iterator[Finding]:
+    """Whether what the program imports is installed; nothing is imported for that."""
     from importlib.util import find_spec
 
     missing = [need for module, need in wanted.items() if find_spec(module) is None]
@@ -89,6 +91,7 @@ def _installed(name: str) -> str:
 
 
 def plugins(session: Session) -> Iterator[Finding]:
+    """Each plugin that cannot be used, or how many are loaded."""
     from ..manager import Manager
 
     infos = Manager.load(session.plugins, session.env).infos
@@ -102,6 +105,7 @@ def plugins(session: Session) -> Iterator[Finding]:
 
 
 def user(session: Session) -> Iterator[Finding]:
+    """Whether the name that marks objects as mine tells me from my colleagues."""
     from ..config.user import generic_warning
 
     who = session.user

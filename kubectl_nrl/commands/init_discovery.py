@@ -6,10 +6,9 @@ list nodes or queues is rare on shared ones.
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import ClusterError
@@ -72,6 +71,8 @@ def _side_by_side(
     reads: Mapping[str, Callable[[], list[dict[str, Any]]]], seconds: float
 ) -> tuple[bool, dict[str, list[dict[str, Any]]]]:
     """Whether anything was answered, a refusal included, and the lists that came in time."""
+    from ..cluster.side_by_side import within
+
     lists: dict[str, list[dict[str, Any]]] = {}
     answers: list[str] = []
 
@@ -83,12 +84,7 @@ def _side_by_side(
                 return
         answers.append(name)
 
-    threads = [threading.Thread(target=read, args=(name,), daemon=True) for name in reads]
-    for thread in threads:
-        thread.start()
-    end = time.monotonic() + seconds
-    for thread in threads:
-        thread.join(max(0.0, end - time.monotonic()))
+    within(seconds, [partial(read, name) for name in reads])
     return bool(answers), dict(lists)
 
 

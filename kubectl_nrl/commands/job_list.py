@@ -116,7 +116,7 @@ def show(args: argparse.Namespace, session: Session, words: Words) -> ExitCode:
         session.output.result(only_here)
         return ExitCode.OK
     try:
-        namespace, runs, asked = _on_the_cluster(args, session, recipe)
+        namespace, runs, asked = _on_the_cluster(session, recipe)
     except ClusterError as error:
         if session.namespace or session.context or session.kubeconfig or recipe is not None:
             raise
@@ -128,9 +128,7 @@ def show(args: argparse.Namespace, session: Session, words: Words) -> ExitCode:
     return ExitCode.OK
 
 
-def _on_the_cluster(
-    args: argparse.Namespace, session: Session, recipe: OfRecipe | None
-) -> tuple[str, Sequence[RunRecord], Asked]:
+def _on_the_cluster(session: Session, recipe: OfRecipe | None) -> tuple[str, Sequence[RunRecord], Asked]:
     """The namespace looked in, its RayJobs, and what its long-lived clusters say."""
     from ..labels import CLUSTER, labels_of
     from ..manifests.names import label_value

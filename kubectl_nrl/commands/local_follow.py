@@ -25,14 +25,14 @@ PAUSE = 0.1
 CLEARED = 30.0
 
 
-def commands_for(session: Session, run_id: str) -> dict[str, str]:
+def commands_for(run_id: str) -> dict[str, str]:
     """The two lines that go on with a run: follow it again, and stop it."""
     return {"logs": f"kubectl nrl job logs {run_id} -f", "stop": f"kubectl nrl job stop {run_id}"}
 
 
 def say_left_alone(session: Session, run_id: str, why: str) -> None:
     """The lines that reattach and that stop, whatever -q says."""
-    commands = commands_for(session, run_id)
+    commands = commands_for(run_id)
     session.output.plain(f"{why}\n  follow it again: {commands['logs']}\n  stop it: {commands['stop']}")
 
 
@@ -79,7 +79,7 @@ class LocalFollow:
     def result(self) -> LocalResult:
         session = self._session
         plain = "utf" not in (session.env.get("LC_ALL") or session.env.get("LANG") or "utf-8").lower()
-        commands = commands_for(session, self._run.id)
+        commands = commands_for(self._run.id)
         failure = of_local(session, self._run) if self._run.shown_state == FAILED else None
         return LocalResult(self._run, session.clock(), commands, self._curve, self._page.url, plain, failure)
 

@@ -70,7 +70,7 @@ def stop(session: Session, run: LocalRecord) -> ExitCode:
             if left.folder == str(run.folder):
                 local.clear(left)
         ended = local.find(run.id, session.env) or ended
-    session.output.result(LocalResult(ended, session.clock(), commands_for(session, run.id)))
+    session.output.result(LocalResult(ended, session.clock(), commands_for(run.id)))
     if was_over:
         session.output.note(f"run {run.id} was over already")
     if not ended.torn_down:

@@ -49,14 +49,6 @@ class RewardCurve:
             self.points.setdefault(self._step, float(reward[1]))
 
 
-def spark(values: Sequence[float], width: int = 24) -> str:
-    """The values as one line of bars; empty for fewer than two."""
-    if len(values) < 2:
-        return ""
-    low, span = min(values), max(values) - min(values) or 1.0
-    return "".join(_BARS[1 + round((v - low) / span * 7)] for v in _thinned(values, width))
-
-
 def plot(curve: RewardCurve, *, width: int = 60, height: int = 6, plain: bool = False) -> str:
     """The curve as lines of text, with its least and greatest reward and its last step; empty for fewer than two points.
 

@@ -73,7 +73,7 @@ def _follow(args: argparse.Namespace, session: Session, plan: Plan, made: LocalR
     if not plan.wait:
         say_left_alone(session, made.id, "not waiting for the run")
         if session.output.format != "text":
-            session.output.result(LocalResult(made, session.clock(), commands_for(session, made.id)))
+            session.output.result(LocalResult(made, session.clock(), commands_for(made.id)))
         return ExitCode.OK
     follow = LocalFollow(session, made, sink=session.output.log, caught_up=lambda: None)
     code = follow.to_the_end(args.timeout)

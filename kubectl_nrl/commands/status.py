@@ -76,7 +76,7 @@ class Question:
 
 def ask(args: argparse.Namespace, session: Session) -> Question:
     """Read the command line and a recipe's files. Raises `UsageError` and `ConfigError`."""
-    from .status_find import is_recipe
+    from .targets import is_recipe
 
     word, overrides = recipe_and_overrides(args.words, _PROG)
     recipe = word is not None and is_recipe(session, word)

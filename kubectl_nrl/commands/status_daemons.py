@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError
@@ -13,9 +13,6 @@ from .status_item import Item
 if TYPE_CHECKING:
     from ..runs import ClusterJob
     from .session import Session
-
-#: Daemons whose health is asked at the same time.
-AT_ONCE = 8
 
 
 @dataclass(frozen=True)
@@ -43,6 +40,7 @@ class DaemonView:
 
 def with_daemons(session: Session, cluster: Any, items: Sequence[Item]) -> list[Item]:
     """The items, each long-lived cluster with its daemons; one whose Ray does not say gets a note."""
+    from ..cluster.side_by_side import side_by_side
     from ..runs import ClusterRecord
     from .job_target import ray_jobs_of
 
@@ -52,15 +50,14 @@ def with_daemons(session: Session, cluster: Any, items: Sequence[Item]) -> list[
     told = ray_jobs_of(session, cluster, records)
     daemons = [job for job in told.jobs if job.daemon]
     newest = {(job.cluster.uid, job.daemon): job for job in sorted(daemons, key=_last_counts)}
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        views = list(pool.map(lambda job: (job.cluster.uid, _view(cluster, job)), newest.values()))
+    views = side_by_side([partial(_view, cluster, job) for job in newest.values()])
     found = []
     for item in items:
         snapshot = item.snapshot
         why = told.silent.get(item.name) if item.kind == "raycluster" else None
         if why:
             snapshot = replace(snapshot, notes=(*snapshot.notes, f"daemons and jobs are not known: {why}"))
-        mine = [view for uid, view in views if uid == item.obj["metadata"]["uid"]]
+        mine = [view for (uid, _), view in zip(newest, views, strict=True) if uid == item.obj["metadata"]["uid"]]
         found.append(replace(item, snapshot=snapshot, daemons=sorted(mine, key=lambda view: view.role)))
     return found
 

@@ -19,11 +19,6 @@ if TYPE_CHECKING:
 Object = Mapping[str, Any]
 
 
-def is_recipe(session: Session, word: str) -> bool:
-    """Whether a word is a file of a recipe rather than a name: what ends so, or is there."""
-    return word.endswith((".yaml", ".yml")) or (session.cwd / word).is_file()
-
-
 def mine(
     session: Session, cluster: Any, namespace: str, *, everywhere: bool, everybody: bool, quiet: bool = False
 ) -> list[Object]:

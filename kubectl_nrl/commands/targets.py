@@ -51,13 +51,18 @@ def add_recipe_arguments(parser: argparse.ArgumentParser, words: str, help: str)
     parser.add_argument("--infra", metavar="FILE", help="the infra file of RECIPE (not needed when it holds `infra:`)")
 
 
+def is_recipe(session: Session, word: str) -> bool:
+    """Whether a word is a recipe's file rather than a name: one that ends so may be missing."""
+    return word.endswith((".yaml", ".yml")) or (session.cwd / word).is_file()
+
+
 def tell_apart(words: Sequence[str], session: Session, prog: str) -> Words:
     """Raises `UsageError` for a second name or recipe, and for overrides without a recipe."""
     names: list[str] = []
     recipes: list[str] = []
     overrides: list[str] = []
     for word in words:
-        if word.endswith((".yaml", ".yml")) or (session.cwd / word).is_file():
+        if is_recipe(session, word):
             recipes.append(word)
         elif is_override(word):
             overrides.append(word)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from .brackets import closing
+
 _OPEN = re.compile(r"(\\*)\$\{")
 
 
@@ -41,33 +43,9 @@ def split(text: str) -> list[Piece]:
         if literal:
             pieces.append(Piece(literal, position, False))
         start = match.end() - 2
-        end = _closing(text, match.end())
-        pieces.append(Piece(text[start : end or len(text)], start, True, end is not None))
-        position = end or len(text)
+        close = closing(text, match.end(), len(text), "{}")
+        position = len(text) if close is None else close + 1
+        pieces.append(Piece(text[start:position], start, True, close is not None))
     if position < len(text):
         pieces.append(Piece(text[position:], position, False))
     return pieces
-
-
-def _closing(text: str, at: int) -> int | None:
-    """The position after the `}` that closes the interpolation whose inside begins at `at`; None when there is none.
-
-    Quoted text inside may hold braces.
-    """
-    depth, quote = 1, ""
-    while at < len(text):
-        char = text[at]
-        if char == "\\":
-            at += 1
-        elif quote:
-            quote = "" if char == quote else quote
-        elif char in "'\"":
-            quote = char
-        elif char == "{":
-            depth += 1
-        elif char == "}":
-            depth -= 1
-            if depth == 0:
-                return at + 1
-        at += 1
-    return None

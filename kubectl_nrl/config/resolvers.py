@@ -37,6 +37,7 @@ def _at_least_two(args: tuple[Any, ...]) -> None:
 
 
 def add(*args: Any) -> Any:
+    """The sum of numbers, or texts one after the other."""
     _at_least_two(args)
     if all(isinstance(arg, str) for arg in args):
         return "".join(args)  # the caller limits the length of every text
@@ -44,6 +45,7 @@ def add(*args: Any) -> Any:
 
 
 def mul(*args: Any) -> Any:
+    """The product of numbers, as NeMo-RL's."""
     _at_least_two(args)
     product: Any = 1
     for arg in args:
@@ -62,6 +64,7 @@ def div(*args: Any) -> float:
 
 
 def largest(*args: Any) -> Any:
+    """The largest of numbers: `${max:1,2}`."""
     _at_least_two(args)
     return max(_number(arg) for arg in args)
 

@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from .brackets import closing
+
 #: Turns a new word into what must stand in the script for it, by the quotes around the command.
 Quote = Callable[[str], str]
 
@@ -206,34 +208,13 @@ class _Scanner:
                 self._nested(self.at + 1, close, lambda new: self.quote(_in_backquotes(new)))
             self.at = close + 1
         elif following in ("(", "{"):
-            close = self._matching(self.at + 1)
+            found = closing(self.text, self.at + 2, self.end, "()" if following == "(" else "{}")
+            close = self.end if found is None else found
             if following == "(":
                 self._nested(self.at + 2, close, self.quote)
             self.at = close + 1
         else:
             self.at += 1
-
-    def _matching(self, at: int) -> int:
-        """The place of the bracket that closes the one at `at`, or the end."""
-        opening = self.text[at]
-        closing = ")" if opening == "(" else "}"
-        depth, quote = 0, ""
-        while at < self.end:
-            char = self.text[at]
-            if char == "\\":
-                at += 1
-            elif quote:
-                quote = "" if char == quote else quote
-            elif char in "'\"":
-                quote = char
-            elif char == opening:
-                depth += 1
-            elif char == closing:
-                depth -= 1
-                if depth == 0:
-                    return at
-            at += 1
-        return self.end
 
     def _nested(self, start: int, end: int, quote: Quote) -> None:
         """Reads a script within the script, where one may be: only one that names a config file is of interest."""

@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import secrets
+import shlex
 import shutil
 import subprocess
 import sys
@@ -200,7 +201,7 @@ def require_ray() -> None:
     if find_spec("ray") is None:
         raise NrlError(
             f"Ray is not installed for {sys.executable}, and a local run needs it",
-            "pip install 'kubectl-nrl[ray]'",
+            shlex.join([sys.executable, "-m", "pip", "install", "ray[default]>=2.44"]),
         )
 
 

@@ -53,7 +53,7 @@ def apply_providers(
     """
     forced: list[Forced] = []
     for label, rank, provider in sorted(providers, key=lambda p: (p[1], p[0])):
-        for patch in _patches(manager, provider, ctx, problems):
+        for patch in _patches(manager, provider, ctx):
             if patch.force and rank < Rank.FORCED:
                 forced.append((label, patch, provider))
             else:
@@ -100,7 +100,7 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _patches(manager: Manager, provider: Provider, ctx: Context, problems: list[Problem]) -> list[Patch]:
+def _patches(manager: Manager, provider: Provider, ctx: Context) -> list[Patch]:
     found = call(manager, provider, "patches", ctx)
     if isinstance(provider, Profile):
         found = [*profile_patches(provider), *found]

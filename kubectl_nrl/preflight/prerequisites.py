@@ -8,6 +8,7 @@ from typing import Any
 
 from ..api import Check, ClusterFacts
 from ..errors import ClusterError
+from ..unreadable import unreadable
 from .references import Reference
 
 _API = {
@@ -36,11 +37,7 @@ def _check(cluster: Any, namespace: str, facts: ClusterFacts, refs: Sequence[Ref
         api = _API.get(kind) or f"resource.k8s.io/{facts.dra_version or 'v1'}"
         found = cluster.get(api, kind, name, namespace)
     except ClusterError as error:
-        if error.status == 403:
-            return Check(title, None, "may not be read with these permissions")
-        if error.reason == "NotServed":
-            return Check(title, False, error.message, "leave it out of the spec, or use another cluster")
-        raise
+        return unreadable(error, title, not_served=(error.message, "leave it out of the spec, or use another cluster"))
     if found is None:
         return Check(title, False, _where(kind, namespace), _make(kind, name, namespace))
     return _JUDGES.get(kind, _exists)(title, found, namespace, cluster)
@@ -168,9 +165,7 @@ def namespace_check(cluster: Any, namespace: str) -> Iterator[Check]:
     try:
         found = cluster.get("v1", "Namespace", namespace)
     except ClusterError as error:
-        if error.status != 403:
-            raise
-        yield Check(title, None, "may not be read with these permissions")
+        yield unreadable(error, title)
         return
     if found is None:
         yield Check(title, False, f"{title} does not exist", f"kubectl create namespace {namespace}")

@@ -55,10 +55,6 @@ class RayJobs:
             return None
         return self._head.decode(status, body, doing)  # type: ignore[no-any-return]
 
-    def package_exists(self, name: str) -> bool:
-        """Whether Ray has the package; Ray then keeps it for ten minutes until a job uses it."""
-        return self._packages.exists(name)
-
     def upload_package(self, name: str, body: Body, progress: Callable[[int], None] = lambda sent: None) -> int:
         """See `Packages.upload`: make sure that Ray has the package, whole; the bytes that were sent, 0 when it had it."""
         return self._packages.upload(name, body, progress)

@@ -6,16 +6,15 @@ keeps its output nor can stop it.
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import partial
 from typing import Any
 
 from ..errors import ClusterError, ExitCode
 from ..labels import CLUSTER_UID, DAEMON, HEALTH, ROLE
-from ..rayjob_state import FAILED, STOPPED, SUCCEEDED
+from ..rayjob_state import FAILED, STOPPED, SUCCEEDED, message_of
 from .clusters import ClusterRecord
 
 #: Seconds that all clusters together get to tell their jobs.
@@ -72,8 +71,7 @@ class ClusterJob:
 
     @property
     def message(self) -> str:
-        """Ray's message without the log lines that it appends."""
-        return str(self.job.get("message") or "").partition(", last available logs")[0].strip()
+        return message_of(self.job)
 
     @property
     def started(self) -> datetime | None:
@@ -106,6 +104,8 @@ def jobs_of(
     clusters: Sequence[ClusterRecord], connect: Callable[[ClusterRecord], Any], patience: float = PATIENCE
 ) -> Asked:
     """The jobs of Ray clusters, all asked at once. One that does not answer within `patience` seconds is only named."""
+    from ..cluster.side_by_side import within
+
     found: dict[str, list[ClusterJob]] = {}
     silent: dict[str, str] = {}
 
@@ -119,13 +119,7 @@ def jobs_of(
         except ClusterError as error:
             silent[cluster.uid] = error.message
 
-    # Daemons, so that a head that never answers does not hold the program's end.
-    threads = [threading.Thread(target=ask, args=(cluster,), daemon=True) for cluster in clusters]
-    for thread in threads:
-        thread.start()
-    deadline = time.monotonic() + patience
-    for thread in threads:
-        thread.join(max(0.0, deadline - time.monotonic()))
+    within(patience, [partial(ask, cluster) for cluster in clusters])
     jobs = [job for cluster in clusters for job in found.get(cluster.uid, ())]
     why = {
         cluster.name: silent.get(cluster.uid, f"it did not answer within {patience:.0f} s")

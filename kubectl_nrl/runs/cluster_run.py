@@ -16,32 +16,23 @@ from ..errors import ClusterError
 from ..labels import CLUSTER, MANAGED, OWNER, RAW_USER, RECORD, RUN, UPSTREAM_OWNER, annotations_of, labels_of
 from ..manifests.names import cut, dns_label, label_value
 from ..rayjob_state import parse_time
+from .named import Owned
 
 #: Longest name of a ConfigMap (a DNS subdomain), far below what Kubernetes allows, so that it can be read.
 NAME_MAX = 100
 
 
 @dataclass(frozen=True)
-class ClusterRun:
+class ClusterRun(Owned):
     """A run as its record tells it. `state` is Ray's last known word, empty while nobody has seen an end."""
-
-    config_map: Mapping[str, Any]
 
     @property
     def _data(self) -> Mapping[str, str]:
-        return self.config_map.get("data") or {}
+        return self.manifest.get("data") or {}
 
     @property
     def id(self) -> str:
-        return str(self._data.get("id") or labels_of(self.config_map).get(RUN) or "")
-
-    @property
-    def name(self) -> str:
-        return str(self.config_map["metadata"]["name"])
-
-    @property
-    def namespace(self) -> str:
-        return str(self.config_map["metadata"]["namespace"])
+        return str(self._data.get("id") or labels_of(self.manifest).get(RUN) or "")
 
     @property
     def ray_cluster(self) -> str:
@@ -85,12 +76,8 @@ class ClusterRun:
         return str(self._data.get("wandbUrl") or "")
 
     @property
-    def owner(self) -> str:
-        return str(labels_of(self.config_map).get(OWNER) or "")
-
-    @property
     def raw_user(self) -> str:
-        return annotations_of(self.config_map).get(RAW_USER, "")
+        return annotations_of(self.manifest).get(RAW_USER, "")
 
     @property
     def started(self) -> datetime | None:

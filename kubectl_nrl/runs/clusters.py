@@ -4,41 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from .. import raycluster_state
-from ..labels import FROM_KIND, FROM_NAME, OWNER, RUN, UPSTREAM_OWNER, labels_of
+from ..labels import FROM_KIND, FROM_NAME, RUN, labels_of
 from ..raycluster_state import HEAD_DOWN, SUSPENDED, state_of, whole
-from ..rayjob_state import parse_time
+from .named import Owned
 
 
 @dataclass(frozen=True)
-class ClusterRecord:
+class ClusterRecord(Owned):
     """One RayCluster. Times are aware (UTC)."""
 
-    raycluster: Mapping[str, Any]
-
     @property
-    def name(self) -> str:
-        return str(self.raycluster["metadata"]["name"])
-
-    @property
-    def namespace(self) -> str:
-        return str(self.raycluster["metadata"]["namespace"])
-
-    @property
-    def uid(self) -> str:
-        return str(self.raycluster["metadata"]["uid"])
-
-    @property
-    def created(self) -> datetime | None:
-        return parse_time(self.raycluster["metadata"].get("creationTimestamp"))
-
-    @property
-    def owner(self) -> str:
-        labels = labels_of(self.raycluster)
-        return labels.get(OWNER) or labels.get(UPSTREAM_OWNER) or ""
+    def raycluster(self) -> Mapping[str, Any]:
+        return self.manifest
 
     @property
     def rayjob(self) -> str:

@@ -16,6 +16,7 @@ from ..labels import RUN, Ownership, labels_of, ownership
 from ..rayjob_state import STOPPED, Outcome, outcome, parse_time, span, status_of
 from .holds import NOTHING, Holds, held
 from .lifetimes import lifetimes
+from .named import Named
 from .ownership_graph import Graph
 from .survey import Survey
 
@@ -34,14 +35,13 @@ Action = Literal["release", "delete", "look"]
 
 
 @dataclass(frozen=True)
-class Leftover:
+class Leftover(Named):
     """One object that is litter, and `why`.
 
     `action`: `release` deletes a finished run's Ray clusters and keeps its RayJob as the record, `delete` deletes the
     object, `look` means that it is being deleted already and something holds it. `busy`: something may still run in it.
     """
 
-    manifest: Mapping[str, Any]
     why: str
     action: Action
     owner: Ownership
@@ -53,18 +53,6 @@ class Leftover:
     @property
     def kind(self) -> str:
         return str(self.manifest["kind"])
-
-    @property
-    def name(self) -> str:
-        return str(self.manifest["metadata"]["name"])
-
-    @property
-    def namespace(self) -> str:
-        return str(self.manifest["metadata"]["namespace"])
-
-    @property
-    def uid(self) -> str:
-        return str(self.manifest["metadata"]["uid"])
 
     @property
     def words(self) -> str:

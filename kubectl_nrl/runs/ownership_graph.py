@@ -31,6 +31,7 @@ class Graph:
 
     @classmethod
     def of(cls, seen: Survey) -> Graph:
+        """What owns what among all that was seen."""
         owners = (*seen.rayjobs, *seen.rayclusters, *seen.pods)
         return cls(seen, frozenset(str(obj["metadata"]["uid"]) for obj in owners))
 
@@ -52,6 +53,7 @@ class Graph:
         return held([pod for pod in pods if labels_of(pod).get(RAY_NODE_TYPE) == "worker"])
 
     def held_by_cluster(self, raycluster: Obj) -> Holds:
+        """The Ray cluster itself, and its pods."""
         return held(self._pods_of(raycluster), [raycluster])
 
     def made_by_rayjob(self, raycluster: Obj) -> bool:

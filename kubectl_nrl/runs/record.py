@@ -12,17 +12,21 @@ from typing import Any
 
 from ..errors import ExitCode
 from ..labels import RUN, WANDB, annotations_of, labels_of
-from ..rayjob_state import describe, duration, outcome, parse_time, status_of
+from ..rayjob_state import describe, duration, outcome, status_of
 from .holds import Holds
 from .lifetimes import lifetimes
+from .named import Owned
 
 
 @dataclass(frozen=True)
-class RunRecord:
+class RunRecord(Owned):
     """One run. Times are aware (UTC); `holds` is what its pods hold now, None when they may not be seen."""
 
-    rayjob: Mapping[str, Any]
     holds: Holds | None = None
+
+    @property
+    def rayjob(self) -> Mapping[str, Any]:
+        return self.manifest
 
     @property
     def gpus(self) -> int | None:
@@ -35,18 +39,6 @@ class RunRecord:
             return ""
         due = lifetimes(self.rayjob)
         return "" if due.kept or due.head or due.workers else self.holds.words
-
-    @property
-    def name(self) -> str:
-        return str(self.rayjob["metadata"]["name"])
-
-    @property
-    def namespace(self) -> str:
-        return str(self.rayjob["metadata"]["namespace"])
-
-    @property
-    def uid(self) -> str:
-        return str(self.rayjob["metadata"]["uid"])
 
     @property
     def status(self) -> Mapping[str, Any]:
@@ -64,17 +56,6 @@ class RunRecord:
     @property
     def ray_cluster(self) -> str:
         return str(self.status.get("rayClusterName") or "")
-
-    @property
-    def owner(self) -> str:
-        from ..labels import OWNER, UPSTREAM_OWNER
-
-        labels = labels_of(self.rayjob)
-        return labels.get(OWNER) or labels.get(UPSTREAM_OWNER) or ""
-
-    @property
-    def created(self) -> datetime | None:
-        return parse_time(self.rayjob["metadata"].get("creationTimestamp"))
 
     @property
     def final(self) -> bool:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ..errors import ClusterError
 from ..labels import RAY_API
+from ..rayjob_state import message_of
 from .cluster_jobs import ENDS
 from .cluster_run import ClusterRun
-
-#: Clusters that are asked at the same time.
-AT_ONCE = 8
 
 
 @dataclass(frozen=True)
@@ -41,10 +39,12 @@ def see(
     `connect` reaches Ray by a RayCluster object, `history(namespace, name)` says what became of a head. Raises `ClusterError` when
     the API server is away.
     """
+    from ..cluster.side_by_side import side_by_side
+
     open_runs = [run for run in runs if run.state not in ENDS]
     places = list({(run.namespace, run.ray_cluster, run.ray_cluster_uid) for run in open_runs})
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        answers = dict(zip(places, pool.map(lambda place: _ask(cluster, connect, *place), places), strict=True))
+    told = side_by_side([partial(_ask, cluster, connect, *place) for place in places])
+    answers = dict(zip(places, told, strict=True))
     found = []
     for run in runs:
         if run.state in ENDS:
@@ -78,5 +78,4 @@ def _now(run: ClusterRun, answer: dict[str, Mapping[str, Any]] | str, history: C
     job = answer.get(run.submission_id)
     if job is None:
         return SeenRun(run, "UNKNOWN", "HeadRestarted", history(run.namespace, run.ray_cluster))
-    message = str(job.get("message") or "").partition(", last available logs")[0].strip()
-    return SeenRun(run, str(job.get("status") or "UNKNOWN"), "", message)
+    return SeenRun(run, str(job.get("status") or "UNKNOWN"), "", message_of(job))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from ..errors import ClusterError, ExitCode, NrlError
-from ..rayjob_state import LIVE
+from ..rayjob_state import LIVE, message_of
 from .driver_log import JobsApi
 from .log_view import LastLines, shown
 
@@ -98,7 +98,7 @@ class DaemonWatch:
             )
         state = str(job.get("status") or "")
         if state not in LIVE:
-            message = str(job.get("message") or "").partition(", last available logs")[0].strip()
+            message = message_of(job)
             raise ClusterError(
                 f"{self._words} has ended: {state}{f', {message}' if message else ''}{self._said()}", self._look,
                 reason="DaemonEnded",

@@ -11,8 +11,6 @@ from ..labels import RAY_CLUSTER, RAY_NODE_TYPE
 from .pod_log import LOOK, PodLog
 
 Pod = Mapping[str, Any]
-#: Gets whole lines of one pod.
-Sink = Callable[[bytes], None]
 
 
 def pods_of(cluster: Any, namespace: str, ray_cluster: str, node_type: str) -> list[Pod]:
@@ -25,7 +23,7 @@ def pods_of(cluster: Any, namespace: str, ray_cluster: str, node_type: str) -> l
 class PodLogs:
     """Reads the pods that `choose` picks of those that are there, one thread each.
 
-    `sink_of` makes the sink of a pod; `say` a line for a person. `over` says whether no pod will come any more.
+    `make` makes the reader of a pod; `say` gets a line for a person. `over` says whether no pod will come any more.
     """
 
     def __init__(

@@ -8,7 +8,7 @@ import pytest
 from cluster.fault_proxy import FaultProxy
 from cluster.fixtures import Cluster
 
-from kubectl_nrl.cluster.cluster import PAGE
+from kubectl_nrl.cluster.objects import PAGE
 from kubectl_nrl.testing import Project
 
 pytestmark = pytest.mark.api

@@ -116,7 +116,7 @@ def test_a_kind_that_is_not_served_is_not_an_absent_object(cluster: Cluster, api
 
 
 def test_more_objects_than_a_page_holds(cluster: Cluster, api_namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kubectl_nrl.cluster import cluster as module
+    from kubectl_nrl.cluster import objects as module
 
     monkeypatch.setattr(module, "PAGE", 3)
     names = [f"c{number:02}" for number in range(10)]

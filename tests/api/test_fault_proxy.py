@@ -15,7 +15,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,6 +23,7 @@ import pytest
 from cluster import packages
 from cluster.fault_proxy import FaultProxy
 from cluster.fixtures import Cluster
+from waiting import wait_until
 
 pytestmark = pytest.mark.api
 
@@ -85,7 +86,7 @@ def watch(proxy: FaultProxy, namespace: str) -> Iterator[subprocess.Popen[str]]:
     ]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as watching:
         try:
-            _until(lambda: any("watch=true" in seen.target for seen in proxy.seen))
+            wait_until(lambda: any("watch=true" in seen.target for seen in proxy.seen))
             yield watching
         finally:
             watching.kill()
@@ -108,7 +109,7 @@ def test_a_client_that_leaves_ends_its_watch_at_the_server(proxy: FaultProxy, ap
         assert proxy.open_connections() >= 2
         watching.kill()
         watching.wait()
-        _until(lambda: not proxy.open_connections())
+        wait_until(lambda: not proxy.open_connections())
 
 
 @pytest.mark.parametrize(
@@ -183,7 +184,7 @@ def test_refuses_until_allowed(proxy: FaultProxy) -> None:
 
 def test_refuses_for_a_while(proxy: FaultProxy) -> None:
     proxy.refuse(0.2)
-    _until(lambda: _accepts(proxy))
+    wait_until(lambda: _accepts(proxy))
     assert "gitVersion" in get(proxy, "/version")
 
 
@@ -250,13 +251,6 @@ def _accepts(proxy: FaultProxy) -> bool:
     except urllib.error.URLError:
         return False
     return True
-
-
-def _until(true: Callable[[], bool], timeout: float = 60.0) -> None:
-    deadline = time.monotonic() + timeout
-    while not true():
-        assert time.monotonic() < deadline, "not within the time"
-        time.sleep(0.05)
 
 
 @pytest.mark.parametrize("end", ["close", "refuse"])

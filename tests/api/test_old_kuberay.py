@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import copy
 import json
-import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from cluster.fixtures import Cluster, started, stopped
 from run_files import files
+from waiting import wait_until
 
 from kubectl_nrl.testing import Project
 
@@ -39,10 +39,7 @@ def old_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 def _until_unserved(cluster: Cluster, field: str) -> None:
     """The API server publishes a changed schema a moment later."""
-    deadline = time.monotonic() + 120
-    while field in _rayjob_fields(cluster):
-        assert time.monotonic() < deadline, f"{field} is still served"
-        time.sleep(0.2)
+    wait_until(lambda: field not in _rayjob_fields(cluster), f"{field} to be served no more")
 
 
 def _rayjob_fields(cluster: Cluster) -> set[str]:

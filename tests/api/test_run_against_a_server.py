@@ -13,6 +13,7 @@ import pytest
 from cluster.fault_proxy import FaultProxy
 from cluster.fixtures import Cluster
 from run_files import files
+from waiting import wait_until
 
 from kubectl_nrl.testing import RUN_ID, Outcome, Project
 
@@ -54,9 +55,7 @@ class Bench:
         """Act as soon as the RayJob is there."""
 
         def wait_and_act() -> None:
-            deadline = time.monotonic() + 120
-            while f"rayjob.ray.io/{JOB}" not in self.names("rayjobs") and time.monotonic() < deadline:
-                time.sleep(0.2)
+            wait_until(lambda: f"rayjob.ray.io/{JOB}" in self.names("rayjobs"), "the RayJob")
             act()
 
         self.threads.append(threading.Thread(target=wait_and_act))
@@ -157,10 +156,10 @@ def test_a_cut_connection_costs_nothing_but_time(bench: Bench) -> None:
 
         def operator() -> None:
             bench.status(jobDeploymentStatus="Running", jobStatus="RUNNING")
-            deadline = time.monotonic() + 60
-            while not any("/rayjobs" in seen.target and "watch=1" in seen.target for seen in list(proxy.seen)):
-                assert time.monotonic() < deadline, "no watch came"
-                time.sleep(0.05)
+            wait_until(
+                lambda: any("/rayjobs" in seen.target and "watch=1" in seen.target for seen in list(proxy.seen)),
+                "a watch",
+            )
             away = proxy.answer(503, times=None, path="/rayjobs")
             proxy.cut()
             bench.status(jobDeploymentStatus="Complete", jobStatus="FAILED")

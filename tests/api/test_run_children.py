@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
 from cluster.fixtures import Cluster
 from plans import plan, planned, rayjob
+from waiting import wait_until
 
 from kubectl_nrl.api import Ref
 from kubectl_nrl.apply import Created, up
@@ -61,10 +61,7 @@ def test_children_go_with_their_run(api: Api, api_cluster: Cluster, api_namespac
     bring(api, plan_in(api_namespace, config_map("script"), rayjob()))
     assert names(api_cluster, api_namespace) == {"configmap/script", "rayjob.ray.io/demo"}
     api_cluster.kubectl("-n", api_namespace, "delete", "rayjob", "demo")
-    deadline = time.monotonic() + 120
-    while names(api_cluster, api_namespace):
-        assert time.monotonic() < deadline, names(api_cluster, api_namespace)
-        time.sleep(0.3)
+    wait_until(lambda: not names(api_cluster, api_namespace), lambda: names(api_cluster, api_namespace))
 
 
 def test_a_template_that_nobody_makes_takes_the_children_back(
@@ -74,17 +71,12 @@ def test_a_template_that_nobody_makes_takes_the_children_back(
     made = plan_in(api_namespace, config_map("script"), domain("cd"), rayjob())
     with pytest.raises(ClusterError, match="was not made of computedomain/cd"):
         bring(api, made, controller_within=1.0)
-    deadline = time.monotonic() + 60
-    while names(api_cluster, api_namespace) != {"configmap/not-ours"}:
-        assert time.monotonic() < deadline, names(api_cluster, api_namespace)
-        time.sleep(0.2)
+    left = lambda: names(api_cluster, api_namespace)  # noqa: E731
+    wait_until(lambda: left() == {"configmap/not-ours"}, left)
 
 
 def test_a_refused_workload_takes_the_children_back(api: Api, api_cluster: Cluster, api_namespace: str) -> None:
     wrong = rayjob(noSuchField=1)
     with pytest.raises(ClusterError, match="noSuchField"):
         bring(api, plan_in(api_namespace, config_map("script"), wrong))
-    deadline = time.monotonic() + 60
-    while names(api_cluster, api_namespace):
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+    wait_until(lambda: not names(api_cluster, api_namespace), lambda: names(api_cluster, api_namespace))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +12,7 @@ from cluster.fixtures import Cluster
 from devices import DomainController, publish
 from run_files import files
 from stepping import SteppingProxy
+from waiting import wait_until
 
 from kubectl_nrl.testing import RUN_ID, Outcome, Project
 
@@ -51,10 +51,7 @@ class Site:
         return self.cluster.kubectl("-n", self.namespace, "get", kinds, "-o", "name").split()
 
     def empty(self) -> None:
-        deadline = time.monotonic() + 60
-        while self.names():
-            assert time.monotonic() < deadline, self.names()
-            time.sleep(0.2)
+        wait_until(lambda: not self.names(), self.names)
 
 
 @pytest.fixture
@@ -136,9 +133,7 @@ def test_an_api_server_that_stays_away_ends_the_wait_as_unknown(site: Site, monk
 @pytest.mark.parametrize("status", [429, 500, 503])
 def test_answers_of_an_api_server_in_trouble_while_waiting_cost_only_time(site: Site, status: int) -> None:
     def operator() -> None:
-        deadline = time.monotonic() + 120
-        while f"rayjob.ray.io/{JOB}" not in site.names("rayjobs") and time.monotonic() < deadline:
-            time.sleep(0.2)
+        wait_until(lambda: f"rayjob.ray.io/{JOB}" in site.names("rayjobs"), "the RayJob")
         body = json.dumps({"status": {"jobDeploymentStatus": "Complete", "jobStatus": "FAILED"}})
         words = ["patch", "rayjob", JOB, "--subresource=status", "--type=merge", "-p", body]
         site.cluster.kubectl("-n", site.namespace, *words)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 
 import pytest
 from cluster.fixtures import Cluster, started, stopped
 from run_files import files
+from waiting import wait_until
 
 from kubectl_nrl.testing import Project
 
@@ -33,10 +33,11 @@ def bare_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 def _until_unserved(cluster: Cluster, group: str) -> None:
     """The API server lists a group for a moment after the last CRD of it is gone."""
-    deadline = time.monotonic() + 120
-    while group in (served := [entry["name"] for entry in json.loads(cluster.kubectl("get", "--raw=/apis"))["groups"]]):
-        assert time.monotonic() < deadline, served
-        time.sleep(0.1)
+
+    def served() -> list[str]:
+        return [entry["name"] for entry in json.loads(cluster.kubectl("get", "--raw=/apis"))["groups"]]
+
+    wait_until(lambda: group not in served(), served)
 
 
 @pytest.mark.parametrize(

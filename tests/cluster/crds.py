@@ -66,7 +66,7 @@ def _create_missing(state: State, *directories: Path) -> None:
         established = _crds(state)
         return all(established.get(name) == "True" for name in wanted)
 
-    processes.wait_until(state, "apiserver", served, pause=0.5)
+    processes.wait_until(state, "apiserver", served)
 
 
 def _crds(state: State) -> dict[str, str]:

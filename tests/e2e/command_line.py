@@ -8,7 +8,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +16,7 @@ from typing import Any
 import yaml
 from cluster.fixtures import Cluster
 from run_files import files
-
-#: Seconds after which a run on a busy two-core machine has surely hung.
-PATIENCE = 420
+from waiting import PATIENCE, wait_until
 
 _PROGRAM = [sys.executable, "-c", "from kubectl_nrl.app import entry; entry()"]
 
@@ -115,13 +112,6 @@ class CommandLine:
 
     def rayjobs(self) -> list[str]:
         return self.cluster.kubectl("-n", self.namespace, "get", "rayjobs", "-o", "name").split()
-
-
-def wait_until(condition: Callable[[], bool], what: str, seconds: float = PATIENCE) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {seconds:.0f} s for {what}"
-        time.sleep(0.3)
 
 
 def pasted(text: str, mark: str) -> str:

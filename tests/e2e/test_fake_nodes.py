@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from cluster.fixtures import Cluster
+from waiting import wait_until
 
 pytestmark = pytest.mark.node
 
@@ -55,10 +56,7 @@ def test_a_rayjob_runs_to_its_end(
     kwok_cluster.kubectl("-n", kwok_namespace, "create", "-f", "-", stdin=json.dumps(rayjob(entrypoint)))
     status = waited(kwok_cluster, kwok_namespace, "Complete", "Failed")
     assert (status["jobDeploymentStatus"], status["jobStatus"]) == (deployment, job)
-    deadline = time.monotonic() + 120
-    while kwok_cluster.kubectl("-n", kwok_namespace, "get", "pods", "-o", "name"):
-        assert time.monotonic() < deadline, "pods are left"
-        time.sleep(0.3)
+    wait_until(lambda: not kwok_cluster.kubectl("-n", kwok_namespace, "get", "pods", "-o", "name"), "no pods")
 
 
 def test_nothing_happens_while_the_operator_is_gone(kwok_cluster: Cluster, kwok_namespace: str) -> None:

@@ -6,12 +6,12 @@ import os
 import signal
 import socket
 import subprocess
-import time
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 from local_case import RUN_ID, Local
+from waiting import wait_until
 
 from kubectl_nrl.commands import cluster_dashboard
 from kubectl_nrl.local import LocalRecord
@@ -110,10 +110,7 @@ def test_a_killed_command_changes_nothing(local: Local) -> None:
     words = ("run", "recipe.yaml", "--infra", "infra.yaml", "--gpus", "3")
     command = local.command(*words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     home = local.project.home / ".local/state/kubectl-nrl/runs"
-    deadline = time.monotonic() + 60
-    while not list(home.glob("*/ray-training.log")):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(lambda: list(home.glob("*/ray-training.log")), "Ray's log")
     command.send_signal(signal.SIGKILL)
     command.wait()
     run = local.over(within=120)

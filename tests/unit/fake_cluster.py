@@ -236,8 +236,10 @@ class FakeJobs:
         self.chunk = 100
         self.life = "pod-1/0"
         self.stopped: list[str] = []
+        self.reads = 0
 
     def log_chunk(self, submission_id: str, offset: int) -> bytes:
+        self.reads += 1
         if self.errors:
             raise self.errors.pop(0)
         return self.log[offset : offset + self.chunk]

@@ -6,9 +6,10 @@ import contextlib
 import json
 import socket
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+
+from waiting import wait_until
 
 
 @dataclass(frozen=True)
@@ -70,10 +71,7 @@ class Server:
 
     def until_closed(self) -> None:
         """Wait until this side has closed every connection."""
-        deadline = time.monotonic() + 60
-        while self._open:
-            assert time.monotonic() < deadline, "a connection stays open"
-            time.sleep(0.01)
+        wait_until(lambda: not self._open, "every connection to be closed")
 
     def _accept(self) -> None:
         count = 0

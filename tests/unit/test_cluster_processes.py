@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from cluster import processes
 from cluster.errors import ClusterError
 from cluster.lifecycle import stop_order
 from cluster.state import State
+from waiting import wait_until
 
 SLEEP = ["sleep", "60"]
 
@@ -60,10 +60,7 @@ def test_a_pid_of_somebody_else_is_left_alone(state: State, change: dict[str, ob
 
 def test_a_zombie_is_dead(state: State) -> None:
     with subprocess.Popen(["true"]) as child:
-        deadline = time.monotonic() + 60
-        while processes._start_time(child.pid) is not None and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert processes._start_time(child.pid) is None
+        wait_until(lambda: processes._start_time(child.pid) is None, "its end")
         assert os.path.exists(f"/proc/{child.pid}")
 
 

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from kubectl_nrl.cluster.side_by_side import AT_ONCE, side_by_side
+from kubectl_nrl.cluster.side_by_side import AT_ONCE, side_by_side, within
 
 
 def test_answers_come_in_the_order_of_the_questions_whoever_is_first() -> None:
@@ -66,3 +66,21 @@ def test_what_has_not_begun_is_left_out_after_a_failure() -> None:
         if thread.name == "side-by-side":
             thread.join(60)
     assert asked == []
+
+
+def test_what_is_late_is_not_waited_for() -> None:
+    never, done = threading.Event(), list[bool]()
+    within(0.01, [lambda: done.append(never.wait(600))])
+    assert done == []
+    never.set()
+
+
+def test_all_that_is_in_time_is_waited_for() -> None:
+    both = threading.Barrier(2)
+    done: list[int] = []
+
+    def task() -> None:
+        done.append(both.wait(60))
+
+    within(60, [task, task])
+    assert sorted(done) == [0, 1]

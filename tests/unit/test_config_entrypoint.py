@@ -267,14 +267,10 @@ def test_no_script_breaks_the_reader_and_only_words_change(text: str, overrides:
 
 
 def test_a_large_script_and_a_hostile_one_are_read_to_the_end() -> None:
-    import time
-
     text = "echo \"it's $(date)\" 'x'\n" * 20_000 + "python x.py --config r.yaml a=1\n"
-    start = time.monotonic()
     assert inline(text).words == ("a=1",)
-    hostile = "$(" * 50_000 + "--config"
-    inline(hostile)
-    assert time.monotonic() - start < 60  # seconds; work that grows with the square of the length takes hours
+    hostile = "$(" * 50_000 + "--config"  # work that grows with the square of the length would take hours
+    assert inline(hostile).text == hostile
 
 
 def test_a_word_made_by_the_shell_that_sets_more_than_the_command_line_is_warned_of() -> None:

@@ -212,13 +212,19 @@ def test_a_killed_keeper_leaves_the_driver_running_and_no_exit_status(any_head: 
     assert "left no exit status" in answer.message
 
 
-def test_a_driver_of_a_container_that_was_started_anew_went_with_it(head: HeadShell) -> None:
+def unended(head: HeadShell) -> tuple[HeadDriver, Path]:
+    """A driver that is gone, with its directory as it was before its keeper wrote down the end."""
     driver = head.driver()
     driver.start("exit 0\n", "mark")
     ended(driver)
     folder = folder_of(driver)
     (found,) = folder.glob("ended.*")
     found.rename(folder / "alive")
+    return driver, folder
+
+
+def test_a_driver_of_a_container_that_was_started_anew_went_with_it(head: HeadShell) -> None:
+    driver, folder = unended(head)
     (folder / "life").unlink()
     (folder / "life").symlink_to("another-life")
     answer = driver.look()
@@ -227,12 +233,7 @@ def test_a_driver_of_a_container_that_was_started_anew_went_with_it(head: HeadSh
 
 
 def test_another_process_with_the_same_number_is_not_the_driver(head: HeadShell) -> None:
-    driver = head.driver()
-    driver.start("exit 0\n", "mark")
-    ended(driver)
-    folder = folder_of(driver)
-    (found,) = folder.glob("ended.*")
-    found.rename(folder / "alive")
+    driver, folder = unended(head)
     for link in ("keeper", "driver"):
         (folder / link).unlink()
         (folder / link).symlink_to(f"{os.getpid()}-1")

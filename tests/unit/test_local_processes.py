@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from waiting import wait_until
 
 from kubectl_nrl.local import processes
 
@@ -37,11 +37,8 @@ def start(started: list[subprocess.Popen[bytes]], *words: str, **how: object) ->
     return child  # type: ignore[no-any-return]
 
 
-def until(found: object, wanted: set[int]) -> None:
-    deadline = time.monotonic() + 5
-    while found() != wanted and time.monotonic() < deadline:  # type: ignore[operator]
-        time.sleep(0.02)
-    assert found() == wanted  # type: ignore[operator]
+def until(found: Callable[[], object], wanted: set[int]) -> None:
+    wait_until(lambda: found() == wanted, lambda: f"{wanted}, found {found()}")
 
 
 def test_a_run_is_found_by_its_mark_and_not_by_its_command_line(
@@ -90,9 +87,7 @@ def test_what_cannot_be_ended_is_named() -> None:
 def test_descendants_are_found_through_all_generations(started: list[subprocess.Popen[bytes]]) -> None:
     before = processes.descendants(os.getpid())
     start(started, "sh", "-c", "sh -c 'sleep 600 & wait' & wait", start_new_session=True)
-    deadline = time.monotonic() + 5
-    while len(processes.descendants(os.getpid()) - before) < 3 and time.monotonic() < deadline:
-        time.sleep(0.02)
+    wait_until(lambda: len(processes.descendants(os.getpid()) - before) >= 3, "three processes")
     new = processes.descendants(os.getpid()) - before
     assert len(new) == 3
     processes.end(lambda: new & processes.descendants(os.getpid()), grace=0.1)

@@ -9,7 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 import pytest
 from local_case import RUN_ID, Local, environment_of
 from terminal import Terminal
+from waiting import wait_until
 
 from kubectl_nrl.local import clusters, record, requests, runs, sessions
 
@@ -147,10 +147,7 @@ def test_a_killed_command_changes_nothing(local: Local) -> None:
     command = local.command(
         "run", "recipe.yaml", "--infra", "infra.yaml", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    deadline = time.monotonic() + 20
-    while not list(local.project.home.glob(".local/state/kubectl-nrl/runs/*/driver.log")):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(lambda: list(local.project.home.glob(".local/state/kubectl-nrl/runs/*/driver.log")), "the driver's log")
     command.send_signal(signal.SIGKILL)
     command.wait()
     assert local.over().state == "SUCCEEDED"
@@ -300,7 +297,7 @@ def test_without_ray_it_says_what_to_install(local: Local, monkeypatch: pytest.M
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     done = local.run("true")
     assert done.exit == 2
-    assert "pip install 'kubectl-nrl[ray]'" in done.err
+    assert f"hint: {sys.executable} -m pip install 'ray[default]>=2.44'" in done.err
 
 
 def test_two_runs_at_once_share_nothing(local: Local) -> None:

@@ -11,7 +11,8 @@ import pytest
 import yaml
 
 from kubectl_nrl.errors import ConfigError, ExitCode, NrlError, Origin, Problem
-from kubectl_nrl.output import Output, is_credential, redact, secrets_of
+from kubectl_nrl.output import Output
+from kubectl_nrl.redaction import is_credential, redact, secrets_of
 from kubectl_nrl.testing import check_result
 
 PROBLEMS = [

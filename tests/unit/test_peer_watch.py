@@ -7,11 +7,11 @@ import os
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from waiting import wait_until
 
 from kubectl_nrl import peer_watch, script
 
@@ -74,28 +74,21 @@ class Running:
 
     def watched(self) -> bool:
         """Whether the watcher runs."""
-        return any("peer_watch.py" in line for line in self.group())
+        return any("peer_watch.py" in line for line in self.group().values())
 
-    def group(self) -> list[str]:
-        """Command lines of the processes that are left of it."""
-        found = []
+    def group(self) -> dict[int, str]:
+        """Command lines of the processes that are left of it, by their ids."""
+        found = {}
         for pid, (_, group) in peer_watch.processes().items():
             with contextlib.suppress(OSError):
                 if group == self.process.pid and (line := Path(f"/proc/{pid}/cmdline").read_text()):
-                    found.append(line.replace("\0", " "))
+                    found[pid] = line.replace("\0", " ")
         return found
 
     def kill(self) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 @pytest.fixture
@@ -123,13 +116,13 @@ def test_a_driver_whose_peer_goes_is_ended_with_all_its_processes_and_the_role_i
 ) -> None:
     log = "log/driver.log"
     running = start(DRIVER, {"generation": head.where}, log_file=log)
-    until(lambda: "driver" in running.said() and "child" in running.said())
+    wait_until(lambda: "driver" in running.said() and "child" in running.said())
     head.met()
     head.close()
     assert running.end() == script.PEER_GONE
     assert "generation (127.0.0.1) is gone for" in running.said()
     assert "generation (127.0.0.1) is gone for" in (running.directory / log).read_text()
-    assert running.group() == []
+    assert running.group() == {}
     assert sorted(path.name for path in running.directory.glob("nrl-*")) == []
 
 
@@ -139,7 +132,7 @@ def test_a_driver_that_ends_by_itself_keeps_its_status_and_leaves_no_watcher(
 ) -> None:
     running = start(f"echo out; exit {status}", {"gym": head.where})
     assert running.end() == status
-    assert (running.said(), running.group()) == ("out\n", [])
+    assert (running.said(), running.group()) == ("out\n", {})
 
 
 def test_a_failing_pipe_still_fails(start: Callable[..., Running], head: Head) -> None:
@@ -149,7 +142,7 @@ def test_a_failing_pipe_still_fails(start: Callable[..., Running], head: Head) -
 def test_a_peer_that_never_answered_is_told_once_and_ends_nothing(start: Callable[..., Running], head: Head) -> None:
     head.close()
     running = start("until [ -f go ]; do sleep 0.05; done", {"gym": head.where})
-    until(lambda: "is not watched" in running.said())
+    wait_until(lambda: "is not watched" in running.said())
     (running.directory / "go").touch()
     assert running.end() == 0
     assert running.said().count("is not watched") == 1
@@ -158,21 +151,21 @@ def test_a_peer_that_never_answered_is_told_once_and_ends_nothing(start: Callabl
 def test_a_stopped_job_leaves_nothing(start: Callable[..., Running], head: Head) -> None:
     """As Ray stops one: SIGTERM to the group."""
     running = start("echo here; exec sleep 300", {"gym": head.where})
-    until(lambda: "here" in running.said() and running.watched())
+    wait_until(lambda: "here" in running.said() and running.watched())
     os.killpg(running.process.pid, signal.SIGTERM)
     assert running.end() != 0
-    until(lambda: running.group() == [])
+    wait_until(lambda: running.group() == {})
 
 
 def test_a_launch_script_that_is_killed_takes_the_watcher_with_it(start: Callable[..., Running], head: Head) -> None:
-    running = start("exec sleep 300", {"gym": head.where})
-    until(running.watched)
-    for pid, (parent, group) in peer_watch.processes().items():
-        if group == running.process.pid and any("sleep" in c for c in running.group()):
-            line = Path(f"/proc/{pid}/cmdline").read_text() if Path(f"/proc/{pid}").exists() else ""
-            if line.startswith("sh\0") and parent:
-                os.kill(pid, signal.SIGKILL)
-    until(lambda: not running.watched())
+    running = start("echo here; exec sleep 300", {"gym": head.where})
+    wait_until(lambda: "here" in running.said() and running.watched())
+    (watcher,) = (pid for pid, line in running.group().items() if "peer_watch.py" in line)
+    script_pid, _ = peer_watch.processes()[watcher]
+    os.kill(script_pid, signal.SIGKILL)
+    wait_until(lambda: not running.watched())
+    assert "is gone for" not in running.said()
+    assert any("sleep" in line for line in running.group().values())  # the driver's end is Ray's to see to
 
 
 def looked(peer: peer_watch.Peer, *looks: tuple[bool | None, float]) -> list[bool]:

@@ -213,7 +213,7 @@ def test_a_token_that_is_refused_is_said_at_once(ray: Ray, status: int) -> None:
 def test_a_head_that_is_gone_is_no_package_that_ray_lacks(ray: Ray) -> None:
     ray.faults = [("GET", ClusterError("pods x not found", status=404))]
     with pytest.raises(ClusterError) as error:
-        jobs(ray).package_exists(NAME)
+        jobs(ray).upload_package(NAME, Pieces(b"x"))
     assert error.value.reason == "NoHead"
 
 

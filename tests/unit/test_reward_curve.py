@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubectl_nrl.commands.reward_curve import RewardCurve, plot, spark
+from kubectl_nrl.commands.reward_curve import RewardCurve, plot
 
 OURS = b"step 1/3 reward 0.100 accuracy 0\nstep 2/3 reward 0.2\nstep 2/3 validation: reward 0.9\nstep 3/3 reward 0.35\n"
 NEMO = "====== Step 1/3 ======\n  • Avg Reward: 0.1000\n=== Step 2/3 ===\n • Avg Reward: 0.2\n== Step 3/3 ==\n • Avg Reward: 0.35\n"
@@ -43,8 +43,12 @@ def test_a_plot_has_its_ends() -> None:
 def test_one_point_is_no_curve() -> None:
     curve = RewardCurve()
     curve.feed(b"step 1 reward 1\n")
-    assert plot(curve) == spark(curve.values) == ""
+    assert plot(curve) == ""
 
 
 def test_a_level_reward_is_a_level_line() -> None:
-    assert spark([0.5, 0.5, 0.5]) == "▁▁▁"
+    curve = RewardCurve()
+    curve.feed(b"step 1 reward 0.5\nstep 2 reward 0.5\nstep 3 reward 0.5\n")
+    *above, lowest, _ = plot(curve).splitlines()
+    assert set(lowest.rpartition("┤")[2]) == {"▂"}
+    assert all(line.rpartition("│")[2].rpartition("┤")[2].strip() == "" for line in above)

@@ -194,7 +194,6 @@ def test_ctrl_c_leaves_the_run_alone_and_says_how_to_come_back(world: World, mon
     world.play(*RAN)
 
     def interrupt(self: Any, timeout: float | None = None) -> Any:
-        time.sleep(0.4)
         raise KeyboardInterrupt
 
     monkeypatch.setattr("kubectl_nrl.watch.Follow.until_final", interrupt)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import io
 import json
-import time
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from fake_cluster import FakeJobs
+from waiting import wait_until
 
 from kubectl_nrl.errors import ClusterError
 from kubectl_nrl.script import encoded_line, launch_script
@@ -19,13 +18,6 @@ from kubectl_nrl.watch.log_place import OVERLAP
 from kubectl_nrl.watch.log_view import LastLines, Shown, WandbPage
 
 SOURCE = Source("r-abc", "r-abc", "id-1")
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.01)
 
 
 class Follower:
@@ -43,7 +35,7 @@ class Follower:
         self.got += data
 
     def until(self, size: int) -> None:
-        wait_for(lambda: len(self.got) >= size)
+        wait_until(lambda: len(self.got) >= size)
 
     def finish(self, patience: float = 60.0) -> bool:
         self.log.finish(patience)
@@ -81,7 +73,8 @@ def test_the_end_of_the_stream_is_not_the_end_of_the_log() -> None:
     follower = Follower(jobs)
     follower.log.follow(SOURCE)
     follower.until(6)
-    time.sleep(0.1)
+    read = jobs.reads
+    wait_until(lambda: jobs.reads > read + 3, "reads that find nothing new")
     assert follower.log.end is None
     jobs.log += b"late\n"
     follower.until(11)
@@ -94,7 +87,7 @@ def test_a_head_that_goes_before_the_end_was_read_is_said() -> None:
     follower.log.follow(SOURCE)
     follower.until(5)
     jobs.errors = [ClusterError("the Ray cluster r-abc is gone", reason="Gone")] * 1000
-    time.sleep(0.05)
+    wait_until(lambda: len(jobs.errors) < 1000, "a read that fails")
     assert not follower.finish()
     assert follower.log.end is not None
     assert "gone" in follower.log.end.why
@@ -105,7 +98,7 @@ def test_a_head_that_goes_after_the_drivers_end_was_read_is_no_loss() -> None:
     follower = Follower(jobs)
     follower.log.follow(SOURCE)
     follower.until(5)
-    wait_for(lambda: follower.log._driver_over)
+    wait_until(lambda: follower.log._driver_over)
     jobs.errors = [ClusterError("gone", reason="Gone")] * 1000
     assert follower.finish()
 
@@ -116,7 +109,7 @@ def test_a_second_attempt_is_read_from_its_own_start(tmp_path: Path) -> None:
     follower = Follower(jobs, copy)
     follower.log.follow(SOURCE)
     follower.until(14)
-    wait_for(lambda: follower.log._driver_over)
+    wait_until(lambda: follower.log._driver_over)
     jobs.log, jobs.status = b"second\n", "RUNNING"
     follower.log.follow(Source("r-new", "r-new", "id-1"))
     follower.until(21)
@@ -189,7 +182,7 @@ def test_a_replaced_head_is_said_once_and_nothing_is_repeated(tmp_path: Path) ->
     follower.log.follow(SOURCE)
     follower.until(8)
     replaced(jobs)
-    wait_for(lambda: len(follower.connected) > 4)
+    wait_until(lambda: len(follower.connected) > 4)
     assert not follower.finish(), "the rest of that log will never come"
     assert follower.got == b"one\ntwo\n"
     assert follower.said == ["driver log: the head was replaced: Ray's job history and earlier log are lost"]
@@ -205,7 +198,7 @@ def test_a_connection_that_broke_before_a_known_and_an_unknown_life_is_the_same_
     follower.until(4)
     for life in ("", "pod-1/0"):
         jobs.life, jobs.errors = life, [ClusterError("cut", reason="ConnectionLost")]
-        wait_for(lambda: not jobs.errors)
+        wait_until(lambda: not jobs.errors)
         jobs.log += b"more\n"
         follower.until(len(jobs.log))
     assert follower.finish()
@@ -252,7 +245,7 @@ def test_a_log_that_has_not_begun_is_no_news() -> None:
     jobs.errors = [ClusterError("no running head pod", reason="NoHead")] * 5
     follower = Follower(jobs)
     follower.log.follow(SOURCE)
-    wait_for(lambda: not jobs.errors)
+    wait_until(lambda: not jobs.errors)
     jobs.log = b"x\n"
     follower.until(2)
     assert follower.finish()

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from fake_cluster import FakeCluster
+from waiting import wait_until
 
 from kubectl_nrl.api import Reason
 from kubectl_nrl.errors import ClusterError, ExitCode
@@ -37,7 +38,7 @@ class Watching:
 
     def take(self, until: Callable[[], bool]) -> None:
         """Handle what arrives until that holds."""
-        wait_for(lambda: self.follow._take(0.05) or until())
+        wait_until(lambda: self.follow._take(0.05) or until())
 
     def pod(self, name: str, node_type: str = "worker", **status: Any) -> None:
         labels = {"ray.io/cluster": "r-abc", "ray.io/node-type": node_type, "ray.io/group": "w"}
@@ -55,14 +56,7 @@ def run() -> Iterator[Callable[..., Watching]]:
     yield make
     for watching in made:
         watching.follow.close()
-    wait_for(lambda: not any(t.name.startswith("watch-") for t in threading.enumerate()))
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.01)
+    wait_until(lambda: not any(t.name.startswith("watch-") for t in threading.enumerate()))
 
 
 @pytest.mark.parametrize(
