@@ -107,8 +107,9 @@ class LongLived:
 
         standings = look(units_of(self._plan), self._plan.namespace, self._cluster, self._plan.run.user, self._ignores)
         for standing in standings:
-            if standing.foreign and not (self._wishes.recreate and self._wishes.force):
-                raise belongs_to_another(standing.foreign, self._plan.namespace, self._plan.run.user)
+            foreign = _stays(standing) if self._wishes.recreate and self._wishes.force else standing.foreign
+            if foreign is not None:
+                raise belongs_to_another(foreign, self._plan.namespace, self._plan.run.user)
         return standings
 
     def ensure(self, standings: Sequence[Standing], company: Company | None = None) -> list[Came]:
@@ -265,6 +266,13 @@ def doomed(standing: Standing) -> Doomed:
         if obj is not None and (uid in owners or (found.owner is not None and found.owner.mine)):
             rest.append(obj)
     return Doomed(main, tuple(rest))
+
+
+def _stays(standing: Standing) -> Judgement | None:
+    """Somebody else's object that would still hold its name when what can be taken down is gone."""
+    going = {obj["metadata"]["uid"] for obj in doomed(standing).objects}
+    foreign = (found for found in standing.judgements if found.verdict == "foreign" and found.live is not None)
+    return next((found for found in foreign if (found.live or {})["metadata"]["uid"] not in going), None)
 
 
 def _live(found: Judgement) -> Mapping[str, Any] | None:

@@ -268,6 +268,29 @@ def test_anothers_service_of_that_name_stays(world: LongLivedWorld) -> None:
     assert (world.names("Deployment"), world.names("Service")) == ([], ["judge"])
 
 
+def test_recreate_deletes_nothing_of_mine_where_anothers_object_would_stay_in_the_way(world: LongLivedWorld) -> None:
+    world.infra(deployment=True)
+    world.up().ok()
+    world.cluster.remove("Service", "judge")
+    strange = {"labels": {"kubectl-nrl/owner": "bob"}, "name": "judge", "annotations": {}}
+    world.cluster.put({"apiVersion": "v1", "kind": "Service", "metadata": strange})
+    world.forget()
+    done = world.up("--recreate --force --yes")
+    assert (done.exit, 'service/judge in namespace "default" belongs to "bob"' in done.err) == (3, True), done.err
+    assert world.wrote() == []
+
+
+def test_recreate_takes_anothers_cluster_with_all_that_belongs_to_it(world: LongLivedWorld) -> None:
+    world.infra(deployment=True)
+    world.up().ok()
+    before = world.cluster.objects["Deployment", "default", "judge"]["metadata"]["uid"]
+    for kind in ("Deployment", "Service"):
+        world.give_to(kind, "judge", "bob")
+    world.up("--recreate --force --yes").ok()
+    assert world.cluster.objects["Deployment", "default", "judge"]["metadata"]["uid"] != before
+    assert world.names("Service") == ["judge"]
+
+
 def test_giving_up_says_what_stays_and_how_it_goes(world: LongLivedWorld) -> None:
     world.keeps_down.add("RayCluster")
     done = world.up("--timeout 0")
