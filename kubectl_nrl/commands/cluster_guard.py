@@ -13,7 +13,6 @@ from typing import Any
 
 from ..errors import ClusterError, UsageError
 from ..labels import Ownership, ownership
-from ..rayjob_state import LIVE
 from .connecting import agree
 from .session import Session
 
@@ -56,6 +55,7 @@ def running_jobs(session: Session, cluster: Any, raycluster: Mapping[str, Any]) 
 
     None when Ray cannot be asked, and none without a head.
     """
+    from ..runs.cluster_jobs import ENDS
     from ..watch import is_daemon
     from .cluster_drivers import drivers_of
 
@@ -67,7 +67,7 @@ def running_jobs(session: Session, cluster: Any, raycluster: Mapping[str, Any]) 
     live = [
         j
         for j in found
-        if j.get("status") in LIVE and not (is_daemon(j) and j["metadata"].get("user") == session.user.name)
+        if j.get("status") not in ENDS and not (is_daemon(j) and j["metadata"].get("user") == session.user.name)
     ]
     return tuple(str(j.get("submission_id") or j.get("job_id")) for j in live)
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import ClusterError, ExitCode, NrlError
 from ..labels import RAY_API
-from ..rayjob_state import LIVE
 from .cluster_drivers import ClusterDrivers, drivers_of
 from .cluster_up import may_be_made
 from .connecting import agree, load_following, observer, paste, ray_connector
@@ -95,7 +94,8 @@ class _Launch:
         if not self._plan.wait:
             return self._leave(record)
         driver = driver_connector(self._submitter, run, self._cluster, self._plan.namespace, connect)
-        attend = AttendJob(self._session, self._cluster, Submitted(record, driver, self._down), self._event)
+        submitted = Submitted(record, driver, self._down, self._submitter.in_ray)
+        attend = AttendJob(self._session, self._cluster, submitted, self._event)
         return attend.to_the_end(max(0.0, self._deadline - time.monotonic()))
 
     def _refuse_unreachable(self) -> None:
@@ -171,13 +171,14 @@ class _Launch:
 
     def _make_room(self, jobs: ClusterDrivers, raycluster: Mapping[str, Any]) -> None:
         """Say what runs there already; with --replace stop it, and wait until it has ended."""
-        name = raycluster["metadata"]["name"]
+        from ..runs.cluster_jobs import ENDS
         from ..watch import is_daemon
 
+        name = raycluster["metadata"]["name"]
         daemons = {daemon.submission_id for daemon in self._plan.daemons}
         live = [
             job for job in jobs.list()
-            if job.get("status") in LIVE and job.get("submission_id") and not is_daemon(job)
+            if job.get("status") not in ENDS and job.get("submission_id") and not is_daemon(job)
             and job["submission_id"] not in daemons
         ]  # fmt: skip
         ids = [str(job["submission_id"]) for job in live]

@@ -71,6 +71,11 @@ class ClusterJob:
         return self.state in ENDS
 
     @property
+    def left(self) -> int:
+        """Processes of one that has ended which still run, where its submitter knows of any (`api.State`)."""
+        return int(self.job.get("left") or 0)
+
+    @property
     def message(self) -> str:
         """Ray's message without the log lines that it appends."""
         return str(self.job.get("message") or "").partition(", last available logs")[0].strip()
