@@ -13,6 +13,7 @@ from typing import Any
 
 from ..errors import ClusterError, UsageError
 from ..labels import Ownership, ownership
+from ..raycluster_state import head_ready
 from .connecting import agree
 from .session import Session
 
@@ -53,7 +54,7 @@ def goer(session: Session, cluster: Any, live: Mapping[str, Any], selector: str)
 def running_jobs(session: Session, cluster: Any, raycluster: Mapping[str, Any]) -> tuple[str, ...] | None:
     """Ids of the jobs that have not ended, without the user's own daemons, which live and go with their cluster.
 
-    None when Ray cannot be asked, and none without a head.
+    None when Ray cannot be asked, and none without a head that is or was up: nothing runs on one that is only starting.
     """
     from ..runs.cluster_jobs import ENDS
     from ..watch import is_daemon
@@ -63,7 +64,8 @@ def running_jobs(session: Session, cluster: Any, raycluster: Mapping[str, Any]) 
         with drivers_of(session, cluster, raycluster) as jobs:
             found = jobs.list()
     except ClusterError as error:
-        return () if error.reason in ("NoHead", "PortClosed") else None
+        starting = error.reason == "PortClosed" and not head_ready(raycluster)
+        return () if error.reason == "NoHead" or starting else None
     live = [
         j
         for j in found

@@ -129,7 +129,9 @@ def stop(args: argparse.Namespace, session: Session, cluster: Any, job: ClusterJ
         message = f"job {job.id} on raycluster/{job.cluster.name} was not stopped: {error.message}"
         raise ClusterError(message, error.hint or down, status=error.status, reason=error.reason) from error
     note_end(cluster, ended, session.clock())
-    session.output.result(ClusterJobResult(ended, session.clock(), 0, stopped=ended.state == "STOPPED" and not job.final))
+    session.output.result(
+        ClusterJobResult(ended, session.clock(), 0, stopped=ended.state == "STOPPED" and not job.final)
+    )
     return ExitCode.OK
 
 

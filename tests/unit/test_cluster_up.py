@@ -249,6 +249,15 @@ def test_a_busy_cluster_of_mine_needs_a_yes(world: LongLivedWorld) -> None:
     world.down("t --yes").ok()
 
 
+def test_a_head_whose_dashboard_died_may_still_run_a_driver(world: LongLivedWorld) -> None:
+    world.up().ok()
+    world.ray.down = ClusterError("nothing listens on port 8265", reason="PortClosed")
+    done = world.down("t")
+    assert (done.exit, "jobs unknown" in done.err) == (2, True), done.err
+    world.cluster.set_status("RayCluster", "t", conditions=[])
+    world.down("t").ok()  # its head only starts
+
+
 def test_a_stuck_finalizer_is_named(world: LongLivedWorld) -> None:
     world.up().ok()
     obj = copy.deepcopy(world.cluster.objects["RayCluster", "default", "t"])
