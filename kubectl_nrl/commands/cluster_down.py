@@ -128,11 +128,7 @@ def _delete(
         session.output.result(DownResult(namespace, [], absent, False))
         session.output.note(f"dry run: {len(goers)} would be deleted, and what belongs to them")
         return ExitCode.OK
-    flags = ["--target", *args.target] if args.target else []
-    command = paste(
-        session, namespace, "cluster", "down", *args.words, *(["--infra", args.infra] if args.infra else []), *flags
-    )
-    guard(session, goers, yes=args.yes, force=args.force, command=command)
+    guard(session, goers, namespace, yes=args.yes, force=args.force)
     within = float(args.timeout) if args.wait else None
     done = take_down(cluster, going, within=within, say=session.output.progress)
     for live, _ in mains:

@@ -7,14 +7,14 @@ owner's takes --force as well.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..errors import ClusterError, UsageError
 from ..labels import Ownership, ownership
 from ..raycluster_state import head_ready
-from .connecting import agree
+from .connecting import again, agree
 from .session import Session
 
 
@@ -74,13 +74,13 @@ def running_jobs(session: Session, cluster: Any, raycluster: Mapping[str, Any]) 
     return tuple(str(j.get("submission_id") or j.get("job_id")) for j in live)
 
 
-def guard(session: Session, goers: Sequence[Goer], *, yes: bool, force: bool, command: str) -> None:
-    """Return when all of them may go. Raises `UsageError` otherwise; `command` is what was asked, for the hint."""
+def guard(session: Session, goers: Sequence[Goer], namespace: str, *, yes: bool, force: bool) -> None:
+    """Return when all of them may go. Raises `UsageError` otherwise, with what was typed and the flags that allow it."""
     others = [g for g in goers if g.owner.owner and not g.owner.mine]
     if others and not force:
         raise UsageError(
             f'{others[0].words} belongs to {others[0].owner.words} (you are "{session.user.name}")',
-            f"{command} --force --yes",
+            again(session, namespace, "--force", "--yes"),
         )
     asked = [g for g in goers if g.busy or not g.owner.mine]
     terminal = sys.stdin.isatty() and sys.stderr.isatty()
@@ -91,6 +91,20 @@ def guard(session: Session, goers: Sequence[Goer], *, yes: bool, force: bool, co
         first = (asked or list(goers))[0]
         more = f" and {len(goers) - 1} more" if len(goers) > 1 else ""
         agree(session, f"{first.line}; delete it{more}?", yes=yes)
+
+
+def may_stop(session: Session, namespace: str, what: str, whose: Collection[str], *, yes: bool, force: bool) -> None:
+    """Return when `--replace` may stop jobs that these people started (an empty name: nobody knows who). Raises `UsageError`."""
+    strangers = set(whose) - {session.user.name}
+    others = ", ".join(f'"{user}"' for user in sorted(strangers) if user)
+    if others and not force:
+        raise UsageError(
+            f'--replace would stop {what}, started by {others} (you are "{session.user.name}")',
+            again(session, namespace, "--force", "--yes"),
+        )
+    if strangers:
+        question = f"{what}, started by {others or 'nobody that is known'}; stop it?"
+        agree(session, question, yes=yes, flag="--replace --yes")
 
 
 def _gpus(cluster: Any, live: Mapping[str, Any], selector: str) -> int | None:

@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--yes", action="store_true", help="answer yes to questions")
     add("--require-capacity", action="store_true", help="refuse (exit 3) unless all of it can start now")
     add("--recreate", action="store_true", help="make long-lived clusters anew that differ from the infra file")
-    add("--force", action="store_true", help="with --recreate: also clusters of another owner")
+    add("--force", action="store_true", help="with --recreate and --replace: also what is another owner's")
     add("--skip-daemons", action="store_true", help="for long-lived clusters; no meaning for a RayJob")
     add(
         "--gpus",

@@ -306,5 +306,27 @@ def test_giving_up_says_what_stays_and_how_it_goes(world: LongLivedWorld) -> Non
     assert "raycluster/t stay\n  take them down: kubectl nrl cluster down recipe.yaml --infra infra.yaml" in done.err
 
 
+def test_what_stays_is_taken_down_by_its_targets_alone(world: LongLivedWorld) -> None:
+    world.infra("gym")
+    world.up("--target kuberay.gym").ok()
+    world.keeps_down.add("RayCluster")
+    down = "kubectl nrl cluster down recipe.yaml --infra infra.yaml --target kuberay.training -n default"
+    for targets in ("--target kuberay.training", ""):
+        done = world.up(f"{targets} --timeout 0")
+        assert f"raycluster/t stay\n  take them down: {down}\n" in done.err
+        world.run(down).ok()
+    assert world.names("RayCluster") == ["gym"]
+
+
+def test_a_refusal_repeats_what_was_typed_with_what_it_lacks(world: LongLivedWorld) -> None:
+    world.infra("gym")
+    world.up().ok()
+    world.give_to("RayCluster", "gym", "bob")
+    typed = "cluster down recipe.yaml --infra infra.yaml --role gym --no-wait"
+    done = world.run(f"{typed} --context c")
+    assert f"hint: kubectl nrl {typed} --context c -n default --force --yes\n" in done.err
+    world.run(f"{typed} -n default --force --yes").ok()
+
+
 def test_rayjob_is_no_way_to_bring_a_cluster_up(world: LongLivedWorld) -> None:
     assert world.up("--rayjob").exit == 2
