@@ -44,6 +44,10 @@ class Goer:
             return f"{self.words}: owner {self.owner.words}, {gpus}"
         return f"{self.words}: owner {self.owner.words}, {gpus}, {jobs}"
 
+    def data(self) -> dict[str, Any]:
+        jobs = None if self.jobs is None else list(self.jobs)
+        return {"name": self.words, "owner": self.owner.owner, "gpus": self.gpus, "runningJobs": jobs}
+
 
 def goer(session: Session, cluster: Any, live: Mapping[str, Any], selector: str) -> Goer:
     """Look at what would be deleted; `selector` are the labels of its pods."""

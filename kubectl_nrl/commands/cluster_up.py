@@ -112,10 +112,10 @@ def up(args: argparse.Namespace, session: Session, config: Config, prog: str) ->
     cluster, config, plan = plan_for(args, session, config, prog)
     plan = targets_of(plan, targets(args))
     if args.dry_run:
-        from .manifest_text import plan_yaml
+        from .manifest_text import print_plan
 
         session.output.problems(plan.problems)
-        session.output.line(plan_yaml(plan))
+        print_plan(session.output, plan)
         return ExitCode.OK
     session.output.problems(plan.problems)
     say_namespace(session, plan)

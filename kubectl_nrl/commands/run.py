@@ -131,19 +131,14 @@ def _plan(args: argparse.Namespace, session: Session, run: RunInfo, config: Conf
 
 
 def _print(args: argparse.Namespace, session: Session, run: RunInfo, config: Config) -> ExitCode:
-    from .manifest_text import plan_list, plan_yaml
+    from .manifest_text import print_plan
 
     _, plan = load_plan(
         args, session, run=run, context_namespace=_context_namespace(session), prog=_PROG, config=config
     )
     refuse(plan.problems)
     session.output.problems(plan.problems)
-    if session.output.format == "json":
-        import json
-
-        session.output.line(json.dumps(plan_list(plan), indent=2, ensure_ascii=False))
-    else:
-        session.output.line(plan_yaml(plan))
+    print_plan(session.output, plan)
     return ExitCode.OK
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import json
 from typing import Any
 
 import pytest
 from long_lived_case import LongLivedWorld
 
 from kubectl_nrl.errors import ClusterError
+from kubectl_nrl.testing import USER
 
 
 @pytest.fixture
@@ -204,6 +206,26 @@ def test_dry_run_prints_the_targets_and_sends_nothing(world: LongLivedWorld) -> 
     done = world.up("--dry-run --target kuberay.gym").ok()
     assert [d["metadata"]["name"] for d in done.documents] == ["gym"]
     assert world.wrote() == []
+
+
+def test_dry_run_as_json_is_one_list(world: LongLivedWorld) -> None:
+    world.infra("gym")
+    found = json.loads(world.up("--dry-run -o json").ok().out)
+    assert (found["kind"], sorted(item["metadata"]["name"] for item in found["items"])) == ("List", ["gym", "t"])
+
+
+def test_a_dry_run_of_down_says_what_would_go_and_deletes_nothing(world: LongLivedWorld) -> None:
+    world.infra("gym")
+    world.up("--target kuberay.training").ok()
+    world.ray.put("train-1", "RUNNING")
+    world.forget()
+    done = world.down("recipe.yaml --infra infra.yaml --dry-run -q").ok()
+    assert done.out == (
+        f'raycluster/t: owner "{USER}", 0 GPUs, running jobs: train-1; would be deleted\nraycluster/gym: did not exist\n'
+    )
+    told = world.down("t --dry-run -o json").ok().result("cluster_down")
+    assert told["wouldDelete"] == [{"name": "raycluster/t", "owner": USER, "gpus": 0, "runningJobs": ["train-1"]}]
+    assert (told["deleted"], world.wrote()) == ([], [])
 
 
 def test_down_deletes_what_is_there_and_says_what_was_not(world: LongLivedWorld) -> None:
