@@ -109,6 +109,12 @@ def down_by_name(args: argparse.Namespace, session: Session, word: str) -> ExitC
                 f'RayCluster "{word}" belongs to rayjob/{ref["name"]}, which would make it anew or lose its run',
                 paste(session, namespace, "job", "stop", f"rayjob/{ref['name']}"),
             )
+        if ref.get("controller"):
+            owner = f"{str(ref.get('kind')).lower()}/{ref.get('name')}"
+            raise UsageError(
+                f'RayCluster "{word}" belongs to {owner}, which would make it anew',
+                f"kubectl delete {owner.replace('/', ' ')} -n {namespace}   # if it is not needed any more",
+            )
     return _delete(
         args, session, cluster, namespace, [Doomed({"apiVersion": RAY_API, "kind": "RayCluster", **live})], []
     )

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from ..errors import ClusterError
 from ..labels import RAY_API
-from .cluster_jobs import ENDS
+from .cluster_jobs import ENDS, job_time
 from .cluster_run import ClusterRun
 
 #: Clusters that are asked at the same time.
@@ -18,16 +19,22 @@ AT_ONCE = 8
 
 @dataclass(frozen=True)
 class SeenRun:
-    """A run as it is now: Ray's `state`, or UNKNOWN; `reason` is HeadRestarted for one that its head forgot."""
+    """A run as it is now: Ray's `state`, or UNKNOWN; `reason` is HeadRestarted for one that its head forgot. `ended` where known."""
 
     run: ClusterRun
     state: str
     reason: str = ""
     message: str = ""
+    ended: datetime | None = None
 
     @property
     def final(self) -> bool:
         return self.state in ENDS
+
+    def seconds(self, now: datetime) -> float | None:
+        """Seconds from its submission to its end, or to now."""
+        started = self.run.started
+        return max(0.0, ((self.ended or now) - started).total_seconds()) if started else None
 
 
 def see(
@@ -48,7 +55,7 @@ def see(
     found = []
     for run in runs:
         if run.state in ENDS:
-            found.append(SeenRun(run, run.state, run.reason, run.message))
+            found.append(SeenRun(run, run.state, run.reason, run.message, run.ended))
         else:
             answer = answers[run.namespace, run.ray_cluster, run.ray_cluster_uid]
             found.append(_now(run, answer, history))
@@ -79,4 +86,4 @@ def _now(run: ClusterRun, answer: dict[str, Mapping[str, Any]] | str, history: C
     if job is None:
         return SeenRun(run, "UNKNOWN", "HeadRestarted", history(run.namespace, run.ray_cluster))
     message = str(job.get("message") or "").partition(", last available logs")[0].strip()
-    return SeenRun(run, str(job.get("status") or "UNKNOWN"), "", message)
+    return SeenRun(run, str(job.get("status") or "UNKNOWN"), "", message, job_time(job.get("end_time")))

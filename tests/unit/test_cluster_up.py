@@ -253,6 +253,20 @@ def test_a_rayjobs_cluster_is_not_taken_down_from_under_it(world: LongLivedWorld
     assert world.names("RayCluster") == ["r-x1"]
 
 
+def test_a_cluster_that_a_controller_would_make_anew_is_not_taken_down(world: LongLivedWorld) -> None:
+    refs = [{"kind": "RayService", "name": "s", "uid": "9", "controller": True}]
+    world.cluster.put({"kind": "RayCluster", "metadata": {"name": "s-x1", "ownerReferences": refs}})
+    done = world.down("s-x1 --yes")
+    assert (done.exit, "belongs to rayservice/s, which would make it anew" in done.err) == (2, True), done.err
+    assert world.names("RayCluster") == ["s-x1"]
+
+
+def test_an_override_beside_a_name_is_refused(world: LongLivedWorld) -> None:
+    world.up().ok()
+    done = world.down("t infra.kuberay.training.name=u")
+    assert (done.exit, "is an override" in done.err, world.names("RayCluster")) == (2, True, ["t"]), done.err
+
+
 @pytest.mark.parametrize(("flags", "code"), [("", 2), ("--yes", 2), ("--force", 2), ("--force --yes", 0)])
 def test_anothers_cluster_needs_force_and_a_yes(world: LongLivedWorld, flags: str, code: int) -> None:
     world.up().ok()
