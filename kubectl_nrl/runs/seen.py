@@ -31,6 +31,11 @@ class SeenRun:
     def final(self) -> bool:
         return self.state in ENDS
 
+    @property
+    def words(self) -> str:
+        """`UNKNOWN (HeadRestarted)`"""
+        return f"{self.state} ({self.reason})" if self.reason else self.state
+
     def seconds(self, now: datetime) -> float | None:
         """Seconds from its submission to its end, or to now."""
         started = self.run.started
