@@ -115,7 +115,7 @@ def with_run(session: Session, cluster: Any, found: Item, run: ClusterRun) -> It
 
     (now,) = seen(session, cluster, [run])
     commands = commands_for(session, run.namespace, run.id)
-    if now.final:
+    if now.final or now.reason:  # a head that forgot it has nothing to follow or to stop
         commands = {"logs": paste(session, run.namespace, "job", "logs", run.id)}
     return replace(found, ran=now, commands=commands)
 

@@ -121,10 +121,11 @@ def detail(item: Item, now: datetime, columns: int | None = None) -> str:
 def _jobs(item: Item, now: datetime) -> Iterator[tuple[str, str]]:
     """What runs on a long-lived cluster besides daemons, and the run that was asked for, each with its label."""
     if item.jobs is not None and not item.jobs:
-        yield "jobs", "none runs"
+        yield "jobs", "none"
     for job in (item.jobs or ())[:JOBS]:
         whose = f"of {job.owner}" if job.owner else "" if job.submission_id else "started by hand"
-        yield "jobs", ", ".join(part for part in (f"{job.id}: {job.state}", span(job.seconds(now)), whose) if part)
+        age = span(job.seconds(now)) if job.started else ""
+        yield "jobs", ", ".join(part for part in (f"{job.id}: {job.state}", age, whose) if part)
     if len(item.jobs or ()) > JOBS:
         yield "jobs", f"and {len(item.jobs or ()) - JOBS} more: kubectl nrl job list -n {item.namespace}"
     if item.ran is not None:
@@ -219,7 +220,7 @@ def _places(item: Item) -> Iterator[tuple[str, str]]:
     if wandb:
         yield "wandb", wandb
     if "logs" in commands:
-        yield ("read it" if item.final or (item.ran is not None and item.ran.final) else "follow it"), commands["logs"]
+        yield ("read it" if item.final or "stop" not in commands else "follow it"), commands["logs"]
     if "stop" in commands and (item.pods or not item.final):
         yield ("release it" if item.final else "stop it"), commands["stop"]
 

@@ -85,6 +85,19 @@ def test_a_head_that_forgot_it_is_said_with_when_and_why(world: World) -> None:
         assert "(OOMKilled); the history of its jobs is lost" in done.err
 
 
+def test_logs_says_so_too_and_still_shows_the_head(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert world.elsewhere("logs one").ok().out == "step 1\nstep 2\n"
+    world.forget_jobs()
+    done = world.elsewhere("logs one")
+    assert (done.exit, "run one is unknown to Ray: the head of raycluster/t restarted" in done.err) == (6, True), done
+    read: list[str] = []
+    monkeypatch.setattr(
+        "kubectl_nrl.watch.PodLog.read", lambda self, *, follow: read.append(self._pod["metadata"]["name"])
+    )
+    world.elsewhere("logs one --source head").ok()
+    assert read == ["t-head"]
+
+
 def test_an_end_that_was_seen_outlives_the_head(world: World) -> None:
     world.ray.put("one", "SUCCEEDED")
     world.elsewhere("job logs one -f").ok()
@@ -134,7 +147,8 @@ def test_status_says_that_a_head_forgot_the_run_and_not_that_nothing_is_wrong(wo
     world.forget_jobs()
     text = " ".join(world.elsewhere("status one").ok().out.split())
     assert "run one: UNKNOWN (HeadRestarted); the head of raycluster/t restarted" in text
-    assert "jobs none runs" in text
+    assert "jobs none run" in text
+    assert "job stop" not in text
 
 
 def test_status_of_a_run_whose_cluster_is_gone_or_another_one_says_that(world: World) -> None:
