@@ -13,7 +13,7 @@ from ..labels import RAY_API
 from .connecting import namespace_of, open_cluster, paste
 from .job_logs import of_job, show_copy
 from .job_record import by_record
-from .job_target import not_found, on_clusters, ray_jobs_of
+from .job_target import meant, not_found, on_clusters, ray_jobs_of
 from .session import Session
 from .targets import Words, cluster_of, of_recipe
 
@@ -104,7 +104,7 @@ def _of_recipe(args: argparse.Namespace, session: Session, words: Words, cluster
 
 
 def _newest_on(session: Session, cluster: Any, records: Sequence[Any]) -> ClusterJob | None:
-    return next((job for job in ray_jobs_of(session, cluster, records).jobs if job.submission_id), None)
+    return meant(ray_jobs_of(session, cluster, records).jobs, session.user.name, stop=False)
 
 
 def _daemon(args: argparse.Namespace, session: Session, found: _Found) -> ExitCode | int:
