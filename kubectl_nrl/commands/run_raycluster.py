@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 #: How every run reaches a head, for Ray's own API.
 PORTS = "portforward"
+NOT_SUBMITTED = "interrupted; the run was not submitted"
 #: Flags that mean something for a RayJob only.
 MEANINGLESS = ("rayjob_name", "ttl", "hold", "shutdown")
 
@@ -67,6 +68,7 @@ class _Launch:
         )  # fmt: skip
         self._submitter = cast("Submitter", session.manager.choose("submitters", plan.launch.submitter))
         self._deadline = time.monotonic() + args.timeout
+        self._asked = False
         self._event = observer(session, {"run": plan.run.id, "namespace": plan.namespace})
         # More than training's own cluster, or somebody else's: the recipe says what there is to take down.
         several = len(plan.objects) > 1 or plan.attached
@@ -79,7 +81,7 @@ class _Launch:
         try:
             raycluster = self._cluster_up(config)
         except KeyboardInterrupt:
-            self._session.output.plain("interrupted; nothing was submitted")
+            self._session.output.plain(NOT_SUBMITTED)
             raise
         name = raycluster["metadata"]["name"]
         connect = ray_connector(self._cluster, self._plan.namespace)
@@ -88,7 +90,10 @@ class _Launch:
                 self._make_room(drivers, raycluster)
                 record, run = self._submit(drivers, raycluster)
         except KeyboardInterrupt:
-            left_alone(self._session, self._plan.namespace, self._plan.run.id, "interrupted; it may be submitted")
+            if self._asked:
+                left_alone(self._session, self._plan.namespace, self._plan.run.id, "interrupted; it may be submitted")
+            else:
+                self._session.output.plain(NOT_SUBMITTED)
             raise
         self._event({"event": "submitted", "raycluster": name})
         kept = f", kept in {record.place} on its head" if record.place else ""
@@ -218,6 +223,7 @@ class _Launch:
             submitter=self._submitter.name, submission_id=run.id, recipe=plan.recipe_path.rsplit("/", 1)[-1],
             started=self._session.clock(), pod=drivers.pod, place=run.place,
         )  # fmt: skip
+        self._asked = True  # the record alone is enough to find it by
         try:
             written = write_record(self._cluster, record)
         except ClusterError as error:

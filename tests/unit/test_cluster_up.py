@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -301,6 +302,28 @@ def test_a_stuck_finalizer_is_named(world: LongLivedWorld) -> None:
     world.cluster.put(obj)
     done = world.down("t --timeout 0")
     assert (done.exit, "held by finalizer example.com/stuck" in done.err) == (4, True), done.err
+
+
+def test_an_outage_while_pods_go_is_waited_out_and_said_once(
+    world: LongLivedWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_module("kubectl_nrl.apply.take_down"), "LOOK", 0.0)
+    world.up().ok()
+    away, looks = ClusterError("cannot reach the API server", reason="Unreachable"), 0
+    real = world.cluster.get
+
+    def get(api: str, kind: str, name: str, namespace: str | None = None) -> Any:
+        nonlocal looks
+        if kind == "RayCluster" and name not in world.names(kind):
+            looks += 1
+            if looks < 9:
+                raise away
+        return real(api, kind, name, namespace)
+
+    monkeypatch.setattr(world.cluster, "get", get)
+    done = world.down("raycluster/t").ok()
+    assert done.out == "raycluster/t: deleted\n"
+    assert done.err.count("cannot reach the API server; looking again") == 1
 
 
 def test_anothers_service_of_that_name_stays(world: LongLivedWorld) -> None:

@@ -273,5 +273,18 @@ def test_uploaded_code_is_sent_once_and_is_where_the_driver_runs(world: World) -
     assert "0 bytes" in again.err
 
 
+def test_ctrl_c_before_the_submission_says_so_and_names_no_run_to_follow(world: World) -> None:
+    def interrupt(*words: Any, **more: Any) -> int:
+        raise KeyboardInterrupt
+
+    world.ray.upload_package = interrupt  # type: ignore[method-assign]
+    done = world.start("--code-source upload")
+    assert (done.exit, "interrupted; the run was not submitted" in done.err) == (130, True), done.err
+    assert "job logs" not in done.err
+    world.ray.submit = interrupt  # type: ignore[assignment]
+    done = world.start("--run-id two")
+    assert (done.exit, "kubectl nrl job logs two -f" in done.err) == (130, True), done.err
+
+
 def test_flags_of_a_rayjob_are_named_as_meaningless(world: World) -> None:
     assert "--ttl has no meaning for a long-lived cluster" in world.start("--ttl 5").ok().err
