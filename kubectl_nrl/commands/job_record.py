@@ -15,15 +15,24 @@ if TYPE_CHECKING:
     from ..runs import ClusterJob, ClusterRun, SeenRun
     from .session import Session
 
-#: The reason of the error for a run that its head does not know any more.
-FORGOTTEN = "JobLost"
+
+class Forgotten(ClusterError):
+    """A run that is on record, and that no head knows any more. `ended`: how it ended, where its record has that."""
+
+    def __init__(self, run: ClusterRun, why: str) -> None:
+        from ..runs.cluster_jobs import ENDS
+
+        known = f"; its record says {run.state}" if run.state else ""
+        super().__init__(f"{why}{known}", "kubectl nrl runs", reason="JobLost")
+        self.ended = ENDS.get(run.state)
+        # An error never ends in 0: what was asked for cannot be had.
+        self.exit_code = ExitCode.UNKNOWN if self.ended is None else self.ended or ExitCode.CLUSTER
 
 
 def by_record(session: Session, cluster: Any, namespace: str, run_id: str) -> ClusterJob | None:
     """The job of the run of that id, as Ray knows it; None where there is no record of such a run.
 
-    Raises `ClusterError`: with reason `JobLost` when a new head does not know it, and with its exit code where the record has its
-    end; otherwise for a cluster that cannot be asked.
+    Raises `Forgotten` when its cluster is gone or its head does not know it, `ClusterError` for a cluster that cannot be asked.
     """
     from .. import ray_jobs
     from ..runs import ClusterJob, ClusterRecord, find_cluster_run
@@ -33,13 +42,13 @@ def by_record(session: Session, cluster: Any, namespace: str, run_id: str) -> Cl
         return None
     live = cluster.get(RAY_API, "RayCluster", run.ray_cluster, namespace)
     if live is None or live["metadata"]["uid"] != run.ray_cluster_uid:
-        raise lost(run, f"raycluster/{run.ray_cluster} of run {run.id} is gone")
+        raise Forgotten(run, f"raycluster/{run.ray_cluster} of run {run.id} is gone")
     live = {"apiVersion": RAY_API, "kind": "RayCluster", **live}
     with drivers_of(session, cluster, live) as jobs:
         job = jobs.get(run.submission_id)
     if job is None:
         history = ray_jobs.head_history(cluster, namespace, run.ray_cluster)
-        raise lost(run, f"run {run.id} is unknown to Ray: {history}")
+        raise Forgotten(run, f"run {run.id} is unknown to Ray: {history}")
     return ClusterJob(ClusterRecord(live), job)
 
 
@@ -87,15 +96,3 @@ def _note(cluster: Any, run: ClusterRun, state: str, message: str, ended: dateti
     except ClusterError:
         return False
     return True
-
-
-def lost(run: ClusterRun, message: str) -> ClusterError:
-    """The error for a run of which nobody but its record knows any more."""
-    from ..runs.cluster_jobs import ENDS
-
-    known = f"; its record says {run.state}" if run.state else ""
-    error = ClusterError(f"{message}{known}", "kubectl nrl runs", reason=FORGOTTEN)
-    error.exit_code = ENDS.get(run.state, ExitCode.UNKNOWN)
-    if error.exit_code == ExitCode.OK:
-        error.exit_code = ExitCode.CLUSTER  # an error never ends in 0: what was asked for cannot be had
-    return error

@@ -53,7 +53,7 @@ def show(args: argparse.Namespace, session: Session, words: Words) -> ExitCode |
 
 
 def _find(args: argparse.Namespace, session: Session, words: Words) -> _Found:
-    from ..runs import ClusterRecord, RunRecord, find
+    from ..runs import ClusterRecord, RunRecord, find, find_cluster_run
 
     cluster = open_cluster(session)
     namespace = namespace_of(session, cluster)
@@ -65,23 +65,15 @@ def _find(args: argparse.Namespace, session: Session, words: Words) -> _Found:
     if isinstance(found, ClusterRecord):
         newest = _newest_on(session, cluster, [found]) if args.source == "auto" else None
         return _Found(cluster, namespace, newest, found.name)
-    if args.source in ("head", "worker") and (name := _where_it_ran(cluster, namespace, words.name)):
-        return _Found(cluster, namespace, None, name)  # whatever Ray still knows of the run
-    job = by_record(session, cluster, namespace, words.name) or on_clusters(
-        session, cluster, namespace, words.name, None
-    )
+    if args.source != "auto":
+        record = find_cluster_run(cluster, namespace, words.name)
+        if record is not None:  # its cluster's pods and daemon are there, whatever Ray remembers of the run
+            return _Found(cluster, namespace, None, record.ray_cluster)
+    job = by_record(session, cluster, namespace, words.name)
+    job = job or on_clusters(session, cluster, namespace, words.name, None)
     if job is None:
         raise not_found(words, namespace)
     return _Found(cluster, namespace, job, job.cluster.name)
-
-
-def _where_it_ran(cluster: Any, namespace: str, run_id: str) -> str:
-    """Name of the RayCluster that a run's record names, empty when that one is not there."""
-    from ..runs import find_cluster_run
-
-    run = find_cluster_run(cluster, namespace, run_id)
-    live = cluster.get(RAY_API, "RayCluster", run.ray_cluster, namespace) if run else None
-    return run.ray_cluster if run and live and live["metadata"]["uid"] == run.ray_cluster_uid else ""
 
 
 def _of_recipe(args: argparse.Namespace, session: Session, words: Words, cluster: Any) -> _Found:

@@ -68,7 +68,7 @@ def named(cluster: Any, namespace: str, word: str) -> tuple[Object, ClusterRun |
     Raises `UsageError` for none, and for a name that is both; `ClusterError` for a run whose RayCluster is gone.
     """
     from ..runs import RunRecord, find, find_cluster_run
-    from .job_record import lost
+    from .job_record import Forgotten
 
     found = find(cluster, namespace, word)
     if found is not None:
@@ -78,7 +78,7 @@ def named(cluster: Any, namespace: str, word: str) -> tuple[Object, ClusterRun |
     if recorded is not None:
         live = cluster.get(RAY_API, "RayCluster", recorded.ray_cluster, namespace)
         if live is None or live["metadata"]["uid"] != recorded.ray_cluster_uid:
-            raise lost(recorded, f"raycluster/{recorded.ray_cluster} of run {word} is gone")
+            raise Forgotten(recorded, f"raycluster/{recorded.ray_cluster} of run {word} is gone")
         return {"apiVersion": RAY_API, "kind": "RayCluster", **live}, recorded
     what = f'{"RayCluster" if kind.startswith("raycluster") else "RayJob"} "{name}"'
     if not slash:
