@@ -15,6 +15,9 @@ _KUBECTL = "annotate|api-resources|apply|auth|cluster-info|create|delete|describ
 #: A command of this program, or of kubectl, up to its verb, and what follows it in its line.
 _COMMAND = re.compile(rf"(?<![\w/.-])kubectl(?: (?P<own>nrl(?= (?:{_OWN})\b))|(?= (?:{_KUBECTL})\b))(?P<rest>[^\n]*)")
 
+#: Where a command ends within its line: at the next one, or at a comment.
+_END = re.compile(r"&&|;|\||  +#|\bkubectl ")
+
 
 @dataclass(frozen=True)
 class Given:
@@ -43,12 +46,13 @@ class Given:
 
     def _completed(self, found: re.Match[str]) -> str:
         own, rest = found["own"] or "", found["rest"]
+        words = _END.split(rest, maxsplit=1)[0]
         flags: list[str] = []
-        if not re.search(r" --(context|kubeconfig)\b", rest):
+        if not re.search(r" --(context|kubeconfig)\b", words):
             flags += self.connection
-        if own and self.plugins and not re.search(r" (-p|--plugin)\b", rest):
+        if own and self.plugins and not re.search(r" (-p|--plugin)\b", words):
             flags += self.loading
-        if own and self.namespace and not re.search(r" (-n|-A|--namespace|--all-namespaces)\b", rest):
+        if own and self.namespace and not re.search(r" (-n|-A|--namespace|--all-namespaces)\b", words):
             flags += ["-n", self.namespace]
         # What follows may hold another command.
         return " ".join(["kubectl", *filter(None, [own]), *([shlex.join(flags)] if flags else [])]) + self.complete(

@@ -30,6 +30,10 @@ OWN = f"{FLAGS} -p /p/x.py -p no:y"
             "kubectl get pods -n rl\nkubectl nrl doctor",
             f"kubectl {FLAGS} get pods -n rl\nkubectl nrl {OWN} -n rl doctor",
         ),
+        (
+            "kubectl nrl runs   # or kubectl get pods -n x --context c",
+            f"kubectl nrl {OWN} -n rl runs   # or kubectl get pods -n x --context c",
+        ),
         ("kubectl cannot complete `kubectl nrl <TAB>`", "kubectl cannot complete `kubectl nrl <TAB>`"),
         ("what kubectl nrl uses; kubectl-nrl runs", "what kubectl nrl uses; kubectl-nrl runs"),
         ("/usr/bin/kubectl get pods", "/usr/bin/kubectl get pods"),
