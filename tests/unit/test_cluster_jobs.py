@@ -83,6 +83,16 @@ def test_who_may_see_rayjobs_alone_sees_them_and_is_told_what_is_missing(rays: R
     assert 'no run "nope"' in Project().run("job stop nope -n default").err
 
 
+def test_who_may_see_ray_clusters_alone_sees_their_jobs_and_is_told_what_is_missing(rays: RayClusters) -> None:
+    rays.put("long", job("sub-1"))
+    rays.cluster.faults["list", "RayJob"] = ClusterError("rayjobs.ray.io is forbidden", status=403)
+    done = Project().run("job list -n default").ok()
+    assert "sub-1" in done.out
+    assert "note: RayJobs are not listed: rayjobs.ray.io is forbidden" in done.err
+    rays.cluster.faults["list", "RayCluster"] = ClusterError("rayclusters.ray.io is forbidden", status=403)
+    assert Project().run("job list -n default").exit == 3
+
+
 def test_a_recipe_narrows_the_list_to_its_clusters(rays: RayClusters) -> None:
     put_rayjob(rays, "of-it", cluster="t")
     put_rayjob(rays, "other", cluster="u")
