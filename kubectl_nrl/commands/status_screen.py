@@ -131,7 +131,8 @@ def _jobs(item: Item, now: datetime) -> Iterator[tuple[str, str]]:
     if item.ran is not None:
         ran = item.ran
         took = f" after {span(ran.seconds(now))}" if ran.final and ran.ended else ""
-        why = f"; {ran.message}" if ran.message and ran.state != "SUCCEEDED" else ""
+        # Ray's own message of these two says no more than the state.
+        why = f"; {ran.message}" if ran.message and ran.state not in ("SUCCEEDED", "RUNNING") else ""
         yield "run", f"{ran.run.id}: {ran.words}{took}{why}"
 
 

@@ -132,9 +132,10 @@ def test_records_that_may_not_be_read_are_a_note(world: World) -> None:
 def test_status_of_a_runs_id_is_its_cluster_with_the_run(world: World) -> None:
     world.ray.put("two", "RUNNING", metadata={"user": "anna"}, start_time=1)
     world.ray.put("old", "FAILED")
+    world.ray.jobs["one"]["message"] = "Job is currently running."
     text = world.elsewhere("status one").ok().out
     assert "raycluster/t: ready" in text
-    assert "run        one: RUNNING\n" in text
+    assert "run        one: RUNNING\n" in text, "and not what Ray says of each job that runs"
     assert "follow it  kubectl nrl job logs one -f -n default" in text
     assert "two: RUNNING" in text
     assert "old" not in text
