@@ -127,7 +127,7 @@ def _newest_on(args: argparse.Namespace, session: Session, cluster: Any, record:
     asked = ray_jobs_of(session, cluster, [record])
     if record.name in asked.silent:
         raise UsageError(f"raycluster/{record.name} cannot be asked: {asked.silent[record.name]}")
-    found = meant(asked.jobs, session.user.name, stop=args.action == "stop")
+    found = meant(asked.jobs, session.user.name, stop=getattr(args, "action", "") == "stop")
     if found is None:
         raise UsageError(f'no job was submitted to Ray cluster "{record.name}"', "kubectl nrl job list")
     return found
@@ -143,7 +143,7 @@ def _newest(
     runs = runs_of_clusters(cluster, namespace, [name], session.user)
     live = cluster.get(RAY_API, "RayCluster", name, namespace)
     asked = ray_jobs_of(session, cluster, [ClusterRecord(live)] if live is not None else [])
-    job = meant(asked.jobs, session.user.name, stop=args.action == "stop", mine=True)
+    job = meant(asked.jobs, session.user.name, stop=getattr(args, "action", "") == "stop", mine=True)
     if job is None or (runs and runs[0].created and job.started and runs[0].created > job.started):
         return runs[0] if runs else None
     return job
