@@ -47,6 +47,7 @@ def main(
     """
     env = os.environ if env is None else env
     session = Session(Output(_format(argv), env=env), env=env, clock=clock or now, suffix=suffix or random_suffix)
+    session.argv = tuple(argv)
     try:
         return int(_dispatch(list(argv), session))
     except NrlError as error:
@@ -152,6 +153,8 @@ def _apply(args: argparse.Namespace, session: Session, later: Sequence[str] = ()
         check_files(plugins)
         session.use_plugins(plugins)
     session.strict_plugins = args.strict_plugins
+    if session.context or session.kubeconfig or session.namespace or plugins:
+        session.output.complete_by(session.given.complete)
 
 
 def _explain(error: NrlError, session: Session) -> None:

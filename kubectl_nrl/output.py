@@ -45,14 +45,20 @@ class Output:
         self._color = color
         self._secrets = secrets_of(self._env)
         self._panel: Panel | None = None
+        self._complete: Callable[[str], str] = lambda text: text
 
     def configure(self, *, verbose: bool, quiet: bool, color: bool | None) -> None:
         """Take what the flags say, once they are parsed."""
         self.verbose, self.quiet, self._color = verbose, quiet, color
 
+    def complete_by(self, complete: Callable[[str], str]) -> None:
+        """What makes commands in text for people complete (`pasting.Given`)."""
+        self._complete = complete
+
     def result(self, result: Result) -> None:
         """Print a command's result in the form asked for."""
-        self.line(render(result, self.format))
+        text = render(result, self.format)
+        self.line(self._complete(text) if self.format == "text" else text)
 
     def line(self, text: str) -> None:
         """A line (or several) of data."""
@@ -179,7 +185,7 @@ class Output:
         else:
             self.error(error.message, error.hint)
         if self.format != "text" and not self.wrote:
-            self.line(dump(error_data(error), self.format))
+            self.line(dump({**error_data(error), "hint": self._complete(error.hint)}, self.format))
 
     def style(self, text: str, colour: str) -> str:
         """The text in colour, where stderr is a terminal that wants it."""
@@ -204,7 +210,7 @@ class Output:
         # What was printed on stdout must not overtake what is said about it.
         sys.stdout.flush()
         with self._aside():
-            _write(sys.stderr, redact(text, self._secrets) + "\n")
+            _write(sys.stderr, redact(self._complete(text), self._secrets) + "\n")
 
 
 def _size(stream: TextIO | None = None) -> tuple[int, int]:

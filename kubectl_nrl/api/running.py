@@ -111,11 +111,15 @@ class Submission:
 
 @dataclass(frozen=True)
 class State:
-    """A run's state in Ray's words (`PENDING`, `RUNNING`, `SUCCEEDED`, `FAILED`, `STOPPED`), or `UNKNOWN`; when it `ended`, if known."""
+    """A run's state in Ray's words (`PENDING`, `RUNNING`, `SUCCEEDED`, `FAILED`, `STOPPED`), or `UNKNOWN`; when it `ended`, if known.
+
+    `left` counts processes that a driver which has ended started and that still run, where that is known: a stop ends them.
+    """
 
     status: str
     message: str = ""
     ended: datetime | None = None
+    left: int = 0
 
     @property
     def final(self) -> bool:

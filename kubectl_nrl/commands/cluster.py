@@ -102,7 +102,7 @@ def _down(args: argparse.Namespace, session: Session) -> ExitCode:
     from .local_cluster import take_down
 
     prog = f"{PROG} cluster down"
-    word, _ = recipe_and_overrides(args.words, prog)
+    word, overrides = recipe_and_overrides(args.words, prog)
     if word is None:
         raise UsageError("a cluster's name, or RECIPE, is missing", f"{PROG} cluster list")
     name = word
@@ -114,11 +114,14 @@ def _down(args: argparse.Namespace, session: Session) -> ExitCode:
         _refuse_kubernetes(args)
         _, plan = load_plan(args, session, prog=prog, config=config)
         name = plan.roles[0].cluster
+    elif overrides:
+        raise UsageError(f'"{overrides[0]}" is an override, and "{word}" is no RECIPE', f"{prog} {word}")
     found = local.find_cluster(name, session.env)
     if found is None and (args.local or name != word):
         raise UsageError(f'no cluster "{name}" is up on this machine', f"{PROG} cluster list")
     if found is None:
         return cluster_down.down_by_name(args, session, word)
+    _refuse_kubernetes(args)
     take_down(session, found)
     session.output.result(LocalList([], session.clock(), f"cluster {found.id} is down"))
     return ExitCode.OK

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError, ExitCode, UsageError
 from ..labels import RAY_API
-from .cluster_guard import goer, guard
+from .cluster_guard import Goer, goer, guard
 from .cluster_up import plan_for, targets
 from .connecting import namespace_of, open_cluster, paste
 from .run_launch import say_namespace
@@ -23,18 +23,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DownResult:
-    """`deleted` and `absent` are words such as `raycluster/x`; `waited`: objects and pods are gone, else deletion was asked for."""
+    """`deleted` and `absent` are words such as `raycluster/x`; `waited`: objects and pods are gone, else deletion was asked for.
+
+    `would` is what would go (a dry run), `would_rest` what is left of such without its RayCluster or Deployment.
+    """
 
     namespace: str
     deleted: Sequence[str]
     absent: Sequence[str]
     waited: bool
+    would: Sequence[Goer] = ()
+    would_rest: Sequence[str] = ()
 
     schema = "cluster_down"
 
     def text(self) -> str:
         word = "deleted" if self.waited else "being deleted"
         lines = [f"{name}: {word}" for name in self.deleted]
+        lines += [f"{found.line}; would be deleted" for found in self.would]
+        lines += [f"{name}: would be deleted" for name in self.would_rest]
         return "\n".join([*lines, *(f"{name}: did not exist" for name in self.absent)]) or "nothing to delete"
 
     def data(self) -> dict[str, Any]:
@@ -43,6 +50,7 @@ class DownResult:
             "deleted": list(self.deleted),
             "absent": list(self.absent),
             "waited": self.waited,
+            "wouldDelete": [*(found.data() for found in self.would), *({"name": name} for name in self.would_rest)],
         }
 
 
@@ -101,6 +109,12 @@ def down_by_name(args: argparse.Namespace, session: Session, word: str) -> ExitC
                 f'RayCluster "{word}" belongs to rayjob/{ref["name"]}, which would make it anew or lose its run',
                 paste(session, namespace, "job", "stop", f"rayjob/{ref['name']}"),
             )
+        if ref.get("controller"):
+            owner = f"{str(ref.get('kind')).lower()}/{ref.get('name')}"
+            raise UsageError(
+                f'RayCluster "{word}" belongs to {owner}, which would make it anew',
+                f"kubectl delete {owner.replace('/', ' ')} -n {namespace}   # if it is not needed any more",
+            )
     return _delete(
         args, session, cluster, namespace, [Doomed({"apiVersion": RAY_API, "kind": "RayCluster", **live})], []
     )
@@ -123,16 +137,10 @@ def _delete(
     mains: list[tuple[Mapping[str, Any], str]] = [(d.main, d.pod_selector) for d in going if d.main is not None]
     goers = [goer(session, cluster, live, selector) for live, selector in mains]
     if args.dry_run:
-        for found in goers:
-            session.output.progress(found.line)
-        session.output.result(DownResult(namespace, [], absent, False))
-        session.output.note(f"dry run: {len(goers)} would be deleted, and what belongs to them")
+        rest = [words_of(obj) for d in going if d.main is None for obj in d.rest]
+        session.output.result(DownResult(namespace, [], absent, False, goers, rest))
         return ExitCode.OK
-    flags = ["--target", *args.target] if args.target else []
-    command = paste(
-        session, namespace, "cluster", "down", *args.words, *(["--infra", args.infra] if args.infra else []), *flags
-    )
-    guard(session, goers, yes=args.yes, force=args.force, command=command)
+    guard(session, goers, namespace, yes=args.yes, force=args.force)
     within = float(args.timeout) if args.wait else None
     done = take_down(cluster, going, within=within, say=session.output.progress)
     for live, _ in mains:

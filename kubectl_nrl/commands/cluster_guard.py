@@ -7,14 +7,14 @@ owner's takes --force as well.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..errors import ClusterError, UsageError
 from ..labels import Ownership, ownership
-from ..rayjob_state import LIVE
-from .connecting import agree
+from ..raycluster_state import head_ready
+from .connecting import again, agree
 from .session import Session
 
 
@@ -44,6 +44,10 @@ class Goer:
             return f"{self.words}: owner {self.owner.words}, {gpus}"
         return f"{self.words}: owner {self.owner.words}, {gpus}, {jobs}"
 
+    def data(self) -> dict[str, Any]:
+        jobs = None if self.jobs is None else list(self.jobs)
+        return {"name": self.words, "owner": self.owner.owner, "gpus": self.gpus, "runningJobs": jobs}
+
 
 def goer(session: Session, cluster: Any, live: Mapping[str, Any], selector: str) -> Goer:
     """Look at what would be deleted; `selector` are the labels of its pods."""
@@ -54,8 +58,9 @@ def goer(session: Session, cluster: Any, live: Mapping[str, Any], selector: str)
 def running_jobs(session: Session, cluster: Any, raycluster: Mapping[str, Any]) -> tuple[str, ...] | None:
     """Ids of the jobs that have not ended, without the user's own daemons, which live and go with their cluster.
 
-    None when Ray cannot be asked, and none without a head.
+    None when Ray cannot be asked, and none without a head that is or was up: nothing runs on one that is only starting.
     """
+    from ..runs.cluster_jobs import ENDS
     from ..watch import is_daemon
     from .cluster_drivers import drivers_of
 
@@ -63,22 +68,23 @@ def running_jobs(session: Session, cluster: Any, raycluster: Mapping[str, Any]) 
         with drivers_of(session, cluster, raycluster) as jobs:
             found = jobs.list()
     except ClusterError as error:
-        return () if error.reason in ("NoHead", "PortClosed") else None
+        starting = error.reason == "PortClosed" and not head_ready(raycluster)
+        return () if error.reason == "NoHead" or starting else None
     live = [
         j
         for j in found
-        if j.get("status") in LIVE and not (is_daemon(j) and j["metadata"].get("user") == session.user.name)
+        if j.get("status") not in ENDS and not (is_daemon(j) and j["metadata"].get("user") == session.user.name)
     ]
     return tuple(str(j.get("submission_id") or j.get("job_id")) for j in live)
 
 
-def guard(session: Session, goers: Sequence[Goer], *, yes: bool, force: bool, command: str) -> None:
-    """Return when all of them may go. Raises `UsageError` otherwise; `command` is what was asked, for the hint."""
+def guard(session: Session, goers: Sequence[Goer], namespace: str, *, yes: bool, force: bool) -> None:
+    """Return when all of them may go. Raises `UsageError` otherwise, with what was typed and the flags that allow it."""
     others = [g for g in goers if g.owner.owner and not g.owner.mine]
     if others and not force:
         raise UsageError(
             f'{others[0].words} belongs to {others[0].owner.words} (you are "{session.user.name}")',
-            f"{command} --force --yes",
+            again(session, namespace, "--force", "--yes"),
         )
     asked = [g for g in goers if g.busy or not g.owner.mine]
     terminal = sys.stdin.isatty() and sys.stderr.isatty()
@@ -89,6 +95,20 @@ def guard(session: Session, goers: Sequence[Goer], *, yes: bool, force: bool, co
         first = (asked or list(goers))[0]
         more = f" and {len(goers) - 1} more" if len(goers) > 1 else ""
         agree(session, f"{first.line}; delete it{more}?", yes=yes)
+
+
+def may_stop(session: Session, namespace: str, what: str, whose: Collection[str], *, yes: bool, force: bool) -> None:
+    """Return when `--replace` may stop jobs that these people started (an empty name: nobody knows who). Raises `UsageError`."""
+    strangers = set(whose) - {session.user.name}
+    others = ", ".join(f'"{user}"' for user in sorted(strangers) if user)
+    if others and not force:
+        raise UsageError(
+            f'--replace would stop {what}, started by {others} (you are "{session.user.name}")',
+            again(session, namespace, "--force", "--yes"),
+        )
+    if strangers:
+        question = f"{what}, started by {others or 'nobody that is known'}; stop it?"
+        agree(session, question, yes=yes, flag="--replace --yes")
 
 
 def _gpus(cluster: Any, live: Mapping[str, Any], selector: str) -> int | None:

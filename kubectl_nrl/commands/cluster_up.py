@@ -6,7 +6,7 @@ What is there already and as it should be is not written to, so that the command
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -87,6 +87,22 @@ def plan_for(args: argparse.Namespace, session: Session, config: Config, prog: s
     return cluster_plan(args, session, session.new_run(), config, prog)
 
 
+def taking_down(
+    args: argparse.Namespace, session: Session, plan: Plan, *, whole: bool = True
+) -> Callable[[Sequence[str]], str]:
+    """The command that takes units of a Plan down, by their targets; `whole`: the Plan is all that the infra file describes."""
+    from ..apply import units_of
+
+    everything = {unit.target for unit in units_of(plan)}
+    words = [*args.words, *(["--infra", args.infra] if args.infra else [])]
+
+    def command(made: Sequence[str]) -> str:
+        chosen = [] if whole and everything <= set(made) else [word for one in made for word in ("--target", one)]
+        return paste(session, plan.namespace, "cluster", "down", *words, *chosen)
+
+    return command
+
+
 def up(args: argparse.Namespace, session: Session, config: Config, prog: str) -> ExitCode:
     """Bring the targets up. Raises `NrlError`."""
     from .daemons import Daemons
@@ -96,24 +112,22 @@ def up(args: argparse.Namespace, session: Session, config: Config, prog: str) ->
     cluster, config, plan = plan_for(args, session, config, prog)
     plan = targets_of(plan, targets(args))
     if args.dry_run:
-        from .manifest_text import plan_yaml
+        from .manifest_text import print_plan
 
         session.output.problems(plan.problems)
-        session.output.line(plan_yaml(plan))
+        print_plan(session.output, plan)
         return ExitCode.OK
     session.output.problems(plan.problems)
     say_namespace(session, plan)
-    words = [*args.words, *(["--infra", args.infra] if args.infra else [])]
-    command = paste(session, plan.namespace, "cluster", "up", *words, "--recreate")
-    takes_back = paste(session, plan.namespace, "cluster", "down", *words)
     if args.start_timeout is not None and not args.wait:
         session.output.warn("--start-timeout has no meaning for clusters that nobody waits for (--no-wait)")
     wishes = Wishes(
-        command, takes_back, args.recreate, args.wait, float(args.timeout), args.yes, args.force, start_limit(args)
-    )
+        taking_down(args, session, plan, whole=not targets(args)), args.recreate, args.wait, float(args.timeout), args.yes,
+        args.force, start_limit(args),
+    )  # fmt: skip
     long_lived = LongLived(session, cluster, plan, wishes)
     packages = Packages(session, plan, args.repo_root)
-    daemons = Daemons(session, cluster, plan, packages, replace=args.replace, yes=args.yes)
+    daemons = Daemons(session, cluster, plan, packages, replace=args.replace, yes=args.yes, force=args.force)
     try:
         start = bool(plan.daemons) and not args.skip_daemons
         if start and not args.wait:

@@ -58,12 +58,17 @@ def namespace_of(session: Session, cluster: Cluster) -> str:
 
 def paste(session: Session, namespace: str, *words: str) -> str:
     """A command of this program that does the same from another terminal."""
-    flags = ["-n", namespace]
-    if session.context:
-        flags += ["--context", session.context]
-    if session.kubeconfig:
-        flags += ["--kubeconfig", str(session.cwd / session.kubeconfig)]
-    return shlex.join(["kubectl", "nrl", *words, *flags])
+    given = session.given
+    return shlex.join(["kubectl", "nrl", *words, "-n", namespace, *given.connection, *given.loading])
+
+
+def again(session: Session, namespace: str, *more: str) -> str:
+    """The command that was typed, with more flags; what it was typed in (directory, environment) counts as before."""
+    argv = list(session.argv)
+    end = argv.index("--") if "--" in argv else len(argv)
+    flags = [flag for flag in more if flag not in argv[:end]]
+    where = [] if session.namespace else ["-n", namespace]
+    return shlex.join(["kubectl", "nrl", *argv[:end], *flags, *where, *argv[end:]])
 
 
 def can_ask() -> bool:

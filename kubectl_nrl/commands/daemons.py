@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import ClusterError
-from .connecting import agree
+from .cluster_guard import may_stop
 from .daemon_launch import DaemonLaunch, until_ended
 from .long_lived import Company
 from .session import Session
@@ -48,10 +48,10 @@ class Daemons(Company):
 
     def __init__(
         self, session: Session, cluster: Any, plan: Plan, packages: Packages, *, replace: bool = False, yes: bool = False,
-        before: Callable[[Lives], None] = lambda lives: None,
+        force: bool = False, before: Callable[[Lives], None] = lambda lives: None,
     ) -> None:  # fmt: skip
         self._session, self._cluster, self._plan, self._packages = session, cluster, plan, packages
-        self._replace, self._yes, self._before = replace, yes, before
+        self._replace, self._yes, self._force, self._before = replace, yes, force, before
         self._expected: frozenset[str] = frozenset()
         self._here: set[str] = set()
         self._replaced: set[str] = set()
@@ -128,9 +128,8 @@ class Daemons(Company):
         from .. import ray_jobs
 
         whose = str(((standing.job or {}).get("metadata") or {}).get("user") or "")
-        if whose != self._plan.run.user.name:
-            question = f'{words_of(daemon, standing.submission_id)} was started by "{whose or "nobody"}"; stop it?'
-            agree(self._session, question, yes=self._yes, flag="--replace --yes")
+        what = words_of(daemon, standing.submission_id)
+        may_stop(self._session, self._plan.namespace, what, {whose}, yes=self._yes, force=self._force)
         self._session.output.progress(f"stopping {words_of(daemon, standing.submission_id)}")
         with ray_jobs.connect(self._cluster, live) as jobs:
             jobs.stop(standing.submission_id)

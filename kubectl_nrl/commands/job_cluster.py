@@ -108,15 +108,19 @@ def logs(session: Session, cluster: Any, job: ClusterJob, *, follow: bool, lines
 
 
 def stop(args: argparse.Namespace, session: Session, cluster: Any, job: ClusterJob) -> ExitCode:
-    """Stop a job, and return when it is over. Raises `UsageError` for one that is not mine, unless forced."""
+    """Stop a job, and return when it is over; of one that is over, what it left running.
+
+    Raises `UsageError` for one that is not mine, unless forced.
+    """
     _require_submission(job)
-    if job.final:
+    if job.final and not job.left:
         session.output.result(ClusterJobResult(job, session.clock(), 0))
         return ExitCode.OK
     _guard(args, session, job)
     connect = drivers_connector(session, cluster, job.cluster.namespace)
     try:
-        session.output.progress(f"stopping {job.submission_id}")
+        doing = f"ending what {job.submission_id} left running" if job.final else f"stopping {job.submission_id}"
+        session.output.progress(doing)
         with connect(job.cluster.name) as jobs:
             jobs.stop(job.submission_id)
         ended = _until_over(connect, job, session.output.progress, ENDED)
@@ -125,7 +129,9 @@ def stop(args: argparse.Namespace, session: Session, cluster: Any, job: ClusterJ
         message = f"job {job.id} on raycluster/{job.cluster.name} was not stopped: {error.message}"
         raise ClusterError(message, error.hint or down, status=error.status, reason=error.reason) from error
     note_end(cluster, ended, session.clock())
-    session.output.result(ClusterJobResult(ended, session.clock(), 0, stopped=ended.state == "STOPPED"))
+    session.output.result(
+        ClusterJobResult(ended, session.clock(), 0, stopped=ended.state == "STOPPED" and not job.final)
+    )
     return ExitCode.OK
 
 

@@ -140,8 +140,14 @@ def _on_the_cluster(session: Session, recipe: OfRecipe | None) -> tuple[str, Seq
     if session.namespace is None:
         whose = "the infra file" if recipe else "the kubeconfig context"
         session.output.note(f'namespace "{namespace}" (from {whose}; -n for another)')
-    runs = [RunRecord(job) for job in cluster.list(RAY_API, "RayJob", namespace)]
     clusters, refused = clusters_of(cluster, namespace)
+    try:
+        runs = [RunRecord(job) for job in cluster.list(RAY_API, "RayJob", namespace)]
+    except ClusterError as error:
+        if error.status != 403 or refused:
+            raise
+        session.output.note(f"RayJobs are not listed: {error.message}")
+        runs = []
     if refused:
         session.output.note(f"jobs of long-lived clusters are not listed: {refused}")
     if recipe is not None:

@@ -9,20 +9,30 @@ from ..labels import RAY_API
 from .cluster_drivers import drivers_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
-    from ..runs import ClusterJob, ClusterRun
+    from ..runs import ClusterJob, ClusterRun, SeenRun
     from .session import Session
 
-#: The reason of the error for a run that its head does not know any more.
-FORGOTTEN = "JobLost"
+
+class Forgotten(ClusterError):
+    """A run that is on record, and that no head knows any more. `ended`: how it ended, where its record has that."""
+
+    def __init__(self, run: ClusterRun, why: str) -> None:
+        from ..runs.cluster_jobs import ENDS
+
+        known = f"; its record says {run.state}" if run.state else ""
+        super().__init__(f"{why}{known}", "kubectl nrl runs", reason="JobLost")
+        self.ended = ENDS.get(run.state)
+        # An error never ends in 0: what was asked for cannot be had.
+        self.exit_code = ExitCode.UNKNOWN if self.ended is None else self.ended or ExitCode.CLUSTER
 
 
 def by_record(session: Session, cluster: Any, namespace: str, run_id: str) -> ClusterJob | None:
     """The job of the run of that id, as Ray knows it; None where there is no record of such a run.
 
-    Raises `ClusterError`: with reason `JobLost` when a new head does not know it, and with its exit code where the record has its
-    end; otherwise for a cluster that cannot be asked.
+    Raises `Forgotten` when its cluster is gone or its head does not know it, `ClusterError` for a cluster that cannot be asked.
     """
     from .. import ray_jobs
     from ..runs import ClusterJob, ClusterRecord, find_cluster_run
@@ -32,36 +42,57 @@ def by_record(session: Session, cluster: Any, namespace: str, run_id: str) -> Cl
         return None
     live = cluster.get(RAY_API, "RayCluster", run.ray_cluster, namespace)
     if live is None or live["metadata"]["uid"] != run.ray_cluster_uid:
-        raise _lost(run, f"raycluster/{run.ray_cluster} of run {run.id} is gone")
+        raise Forgotten(run, f"raycluster/{run.ray_cluster} of run {run.id} is gone")
     live = {"apiVersion": RAY_API, "kind": "RayCluster", **live}
     with drivers_of(session, cluster, live) as jobs:
         job = jobs.get(run.submission_id)
     if job is None:
         history = ray_jobs.head_history(cluster, namespace, run.ray_cluster)
-        raise _lost(run, f"run {run.id} is unknown to Ray: {history}")
+        raise Forgotten(run, f"run {run.id} is unknown to Ray: {history}")
     return ClusterJob(ClusterRecord(live), job)
+
+
+def seen(session: Session, cluster: Any, runs: Sequence[ClusterRun]) -> list[SeenRun]:
+    """Runs as their records tell them, and those without an end there as Ray does now.
+
+    An end of mine that is seen so is written down, before its head forgets it. Raises `ClusterError` when the API server is away.
+    """
+    from .. import ray_jobs
+    from ..runs import see
+
+    found = see(
+        runs,
+        cluster,
+        lambda live: drivers_of(session, cluster, live),
+        lambda place, name: ray_jobs.head_history(cluster, place, name),
+    )
+    ended = [one for one in found if one.final and not one.run.state and one.run.owner == session.user.name]
+    for one in ended:
+        if not _note(cluster, one.run, one.state, one.message, one.ended or session.clock()):
+            break  # what is refused once is refused for all
+    return found
 
 
 def note_end(cluster: Any, job: ClusterJob, now: datetime) -> None:
     """Write the end of a job on the record of its run, where it has one that lacks it; a refusal costs nothing but that."""
-    from ..runs import find_cluster_run, note
+    from ..runs import find_cluster_run
 
     if not job.final:
         return
     try:
         run = find_cluster_run(cluster, job.cluster.namespace, job.id)
-        if run is not None and not run.state and run.ray_cluster_uid == job.cluster.uid:
-            note(cluster, run, state=job.state, message=job.message, ended=job.ended or now)
     except ClusterError:
         return
+    if run is not None and not run.state and run.ray_cluster_uid == job.cluster.uid:
+        _note(cluster, run, job.state, job.message, job.ended or now)
 
 
-def _lost(run: ClusterRun, message: str) -> ClusterError:
-    from ..runs.cluster_jobs import ENDS
+def _note(cluster: Any, run: ClusterRun, state: str, message: str, ended: datetime) -> bool:
+    """Whether an end could be written on a record."""
+    from ..runs import note
 
-    known = f"; its record says {run.state}" if run.state else ""
-    error = ClusterError(f"{message}{known}", "kubectl nrl runs", reason=FORGOTTEN)
-    error.exit_code = ENDS.get(run.state, ExitCode.UNKNOWN)
-    if error.exit_code == ExitCode.OK:
-        error.exit_code = ExitCode.CLUSTER  # an error never ends in 0: what was asked for cannot be had
-    return error
+    try:
+        note(cluster, run, state=state, message="" if state == "SUCCEEDED" else message, ended=ended)
+    except ClusterError:
+        return False
+    return True

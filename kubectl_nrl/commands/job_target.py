@@ -40,7 +40,7 @@ def look_up(args: argparse.Namespace, session: Session, words: Words) -> Place:
         recipe = of_recipe(args, session, words, cluster.namespace)
         namespace = recipe.namespace or namespace
     if words.name is not None:
-        return Place(cluster, namespace, _named(session, cluster, namespace, words.name, recipe))
+        return Place(cluster, namespace, _named(args, session, cluster, namespace, words.name, recipe))
     if recipe is None:
         raise UsageError("a run's ID, or RECIPE, is missing", "kubectl nrl runs")
     return Place(cluster, namespace, _newest(args, session, cluster, namespace, recipe))
@@ -72,14 +72,29 @@ def ray_jobs_of(session: Session, cluster: Any, clusters: Sequence[ClusterRecord
     return jobs_of(up, lambda found: drivers_of(session, cluster, found.raycluster))
 
 
+def meant(jobs: Sequence[ClusterJob], user: str, *, stop: bool, mine: bool = False) -> ClusterJob | None:
+    """Which of one cluster's jobs (the newest first) is meant by its name, None for no submitted one.
+
+    A daemon only where nothing else was submitted. To `stop`: what still runs, and of that mine; with `mine` those of the asking user in
+    any case, where there are any.
+    """
+    found = [job for job in jobs if job.submission_id]
+    found = [job for job in found if not job.daemon] or found
+    if stop:
+        found = [job for job in found if not job.final] or found
+    if stop or mine:
+        found = [job for job in found if job.owner == user] or found
+    return found[0] if found else None
+
+
 def _named(
-    session: Session, cluster: Any, namespace: str, word: str, recipe: OfRecipe | None
+    args: argparse.Namespace, session: Session, cluster: Any, namespace: str, word: str, recipe: OfRecipe | None
 ) -> RunRecord | ClusterJob | None:
     from ..runs import ClusterRecord, find
 
     found = find(cluster, namespace, word)
     if isinstance(found, ClusterRecord):
-        return _newest_on(session, cluster, found)
+        return _newest_on(args, session, cluster, found)
     if found is not None:
         return found
     return by_record(session, cluster, namespace, word) or on_clusters(session, cluster, namespace, word, recipe)
@@ -103,8 +118,8 @@ def on_clusters(
     return jobs[0] if jobs else None
 
 
-def _newest_on(session: Session, cluster: Any, record: ClusterRecord) -> ClusterJob:
-    """The newest submitted job of one long-lived cluster. Raises `UsageError` when there is none."""
+def _newest_on(args: argparse.Namespace, session: Session, cluster: Any, record: ClusterRecord) -> ClusterJob:
+    """The job of one long-lived cluster that its name means. Raises `UsageError` when there is none."""
     if not record.may_answer:
         raise UsageError(f'Ray cluster "{record.name}" has no head to ask ({record.state})', "kubectl nrl cluster list")
     if record.rayjob:
@@ -112,10 +127,10 @@ def _newest_on(session: Session, cluster: Any, record: ClusterRecord) -> Cluster
     asked = ray_jobs_of(session, cluster, [record])
     if record.name in asked.silent:
         raise UsageError(f"raycluster/{record.name} cannot be asked: {asked.silent[record.name]}")
-    submitted = [job for job in asked.jobs if job.submission_id]
-    if not submitted:
+    found = meant(asked.jobs, session.user.name, stop=getattr(args, "action", "") == "stop")
+    if found is None:
         raise UsageError(f'no job was submitted to Ray cluster "{record.name}"', "kubectl nrl job list")
-    return submitted[0]
+    return found
 
 
 def _newest(
@@ -128,7 +143,7 @@ def _newest(
     runs = runs_of_clusters(cluster, namespace, [name], session.user)
     live = cluster.get(RAY_API, "RayCluster", name, namespace)
     asked = ray_jobs_of(session, cluster, [ClusterRecord(live)] if live is not None else [])
-    jobs = [job for job in asked.jobs if job.submission_id]
-    if not jobs or (runs and runs[0].created and jobs[0].started and runs[0].created > jobs[0].started):
+    job = meant(asked.jobs, session.user.name, stop=getattr(args, "action", "") == "stop", mine=True)
+    if job is None or (runs and runs[0].created and job.started and runs[0].created > job.started):
         return runs[0] if runs else None
-    return jobs[0]
+    return job

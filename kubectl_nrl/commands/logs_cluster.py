@@ -12,7 +12,8 @@ from ..errors import ClusterError, ExitCode, UsageError
 from ..labels import RAY_API
 from .connecting import namespace_of, open_cluster, paste
 from .job_logs import of_job, show_copy
-from .job_target import not_found, on_clusters, ray_jobs_of
+from .job_record import by_record
+from .job_target import meant, not_found, on_clusters, ray_jobs_of
 from .session import Session
 from .targets import Words, cluster_of, of_recipe
 
@@ -52,7 +53,7 @@ def show(args: argparse.Namespace, session: Session, words: Words) -> ExitCode |
 
 
 def _find(args: argparse.Namespace, session: Session, words: Words) -> _Found:
-    from ..runs import ClusterRecord, RunRecord, find
+    from ..runs import ClusterRecord, RunRecord, find, find_cluster_run
 
     cluster = open_cluster(session)
     namespace = namespace_of(session, cluster)
@@ -64,7 +65,12 @@ def _find(args: argparse.Namespace, session: Session, words: Words) -> _Found:
     if isinstance(found, ClusterRecord):
         newest = _newest_on(session, cluster, [found]) if args.source == "auto" else None
         return _Found(cluster, namespace, newest, found.name)
-    job = on_clusters(session, cluster, namespace, words.name, None)
+    if args.source != "auto":
+        record = find_cluster_run(cluster, namespace, words.name)
+        if record is not None:  # its cluster's pods and daemon are there, whatever Ray remembers of the run
+            return _Found(cluster, namespace, None, record.ray_cluster)
+    job = by_record(session, cluster, namespace, words.name)
+    job = job or on_clusters(session, cluster, namespace, words.name, None)
     if job is None:
         raise not_found(words, namespace)
     return _Found(cluster, namespace, job, job.cluster.name)
@@ -90,7 +96,7 @@ def _of_recipe(args: argparse.Namespace, session: Session, words: Words, cluster
 
 
 def _newest_on(session: Session, cluster: Any, records: Sequence[Any]) -> ClusterJob | None:
-    return next((job for job in ray_jobs_of(session, cluster, records).jobs if job.submission_id), None)
+    return meant(ray_jobs_of(session, cluster, records).jobs, session.user.name, stop=False)
 
 
 def _daemon(args: argparse.Namespace, session: Session, found: _Found) -> ExitCode | int:

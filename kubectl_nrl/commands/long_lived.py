@@ -52,10 +52,9 @@ class Came:
 
 @dataclass(frozen=True)
 class Wishes:
-    """What the flags ask for; `command` is the line that was typed and `down` the one that takes it back, for hints."""
+    """What the flags ask for; `down` gives the command that takes units down again, by their targets."""
 
-    command: str
-    down: str
+    down: Callable[[Sequence[str]], str]
     recreate: bool = False
     wait: bool = True
     timeout: float = 900.0
@@ -107,8 +106,9 @@ class LongLived:
 
         standings = look(units_of(self._plan), self._plan.namespace, self._cluster, self._plan.run.user, self._ignores)
         for standing in standings:
-            if standing.foreign and not (self._wishes.recreate and self._wishes.force):
-                raise belongs_to_another(standing.foreign, self._plan.namespace, self._plan.run.user)
+            foreign = _stays(standing) if self._wishes.recreate and self._wishes.force else standing.foreign
+            if foreign is not None:
+                raise belongs_to_another(foreign, self._plan.namespace, self._plan.run.user)
         return standings
 
     def ensure(self, standings: Sequence[Standing], company: Company | None = None) -> list[Came]:
@@ -152,7 +152,7 @@ class LongLived:
 
         going = [doomed(s) for s in standings]
         goers = [goer(self._session, self._cluster, d.main, d.pod_selector) for d in going if d.main is not None]
-        guard(self._session, goers, yes=self._wishes.yes, force=self._wishes.force, command=self._wishes.command)
+        guard(self._session, goers, self._plan.namespace, yes=self._wishes.yes, force=self._wishes.force)
         left = max(1.0, self._deadline - time.monotonic())
         take_down(self._cluster, going, within=left, say=self._session.output.progress)
 
@@ -205,9 +205,10 @@ class LongLived:
             self._bring_up.take_back()
             raise
         except (NrlError, KeyboardInterrupt):
-            made = [f"{o['kind'].lower()}/{o['metadata']['name']}" for o in self._bring_up.made.objects]
+            made = [s.unit for s in standings if lives[s.unit.role]["metadata"]["uid"] in uids]
             if made:
-                self._session.output.plain(f"{', '.join(made)} stay\n  take them down: {self._wishes.down}")
+                what, down = ", ".join(unit.words for unit in made), self._wishes.down([unit.target for unit in made])
+                self._session.output.plain(f"{what} stay\n  take them down: {down}")
             raise
 
     def _probe(self, check: HealthCheck | None) -> Callable[[Mapping[str, Any]], None]:
@@ -265,6 +266,13 @@ def doomed(standing: Standing) -> Doomed:
         if obj is not None and (uid in owners or (found.owner is not None and found.owner.mine)):
             rest.append(obj)
     return Doomed(main, tuple(rest))
+
+
+def _stays(standing: Standing) -> Judgement | None:
+    """Somebody else's object that would still hold its name when what can be taken down is gone."""
+    going = {obj["metadata"]["uid"] for obj in doomed(standing).objects}
+    foreign = (found for found in standing.judgements if found.verdict == "foreign" and found.live is not None)
+    return next((found for found in foreign if (found.live or {})["metadata"]["uid"] not in going), None)
 
 
 def _live(found: Judgement) -> Mapping[str, Any] | None:

@@ -16,6 +16,7 @@ import yaml
 from ..labels import SUBMISSION, annotations_of
 
 if TYPE_CHECKING:
+    from ..output import Output
     from ..plan import Plan
 
 #: Strings that a YAML 1.2 or Go reader takes for a number, a boolean or null, and PyYAML writes plain.
@@ -56,6 +57,16 @@ def manifests_yaml(manifests: Iterable[Mapping[str, Any]], decoded: Mapping[str,
 def plan_list(plan: Plan) -> dict[str, Any]:
     """Every object of a Plan as one Kubernetes List, for JSON."""
     return {"apiVersion": "v1", "kind": "List", "items": [plain(obj.manifest) for obj in plan.objects]}
+
+
+def print_plan(output: Output, plan: Plan) -> None:
+    """What `--dry-run` prints: every object, as YAML documents or, with `-o json`, as one List."""
+    if output.format == "json":
+        import json
+
+        output.line(json.dumps(plan_list(plan), indent=2, ensure_ascii=False))
+    else:
+        output.line(plan_yaml(plan))
 
 
 def plain(value: Any) -> Any:

@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--yes", action="store_true", help="answer yes to questions")
     add("--require-capacity", action="store_true", help="refuse (exit 3) unless all of it can start now")
     add("--recreate", action="store_true", help="make long-lived clusters anew that differ from the infra file")
-    add("--force", action="store_true", help="with --recreate: also clusters of another owner")
+    add("--force", action="store_true", help="with --recreate and --replace: also what is another owner's")
     add("--skip-daemons", action="store_true", help="for long-lived clusters; no meaning for a RayJob")
     add(
         "--gpus",
@@ -131,19 +131,14 @@ def _plan(args: argparse.Namespace, session: Session, run: RunInfo, config: Conf
 
 
 def _print(args: argparse.Namespace, session: Session, run: RunInfo, config: Config) -> ExitCode:
-    from .manifest_text import plan_list, plan_yaml
+    from .manifest_text import print_plan
 
     _, plan = load_plan(
         args, session, run=run, context_namespace=_context_namespace(session), prog=_PROG, config=config
     )
     refuse(plan.problems)
     session.output.problems(plan.problems)
-    if session.output.format == "json":
-        import json
-
-        session.output.line(json.dumps(plan_list(plan), indent=2, ensure_ascii=False))
-    else:
-        session.output.line(plan_yaml(plan))
+    print_plan(session.output, plan)
     return ExitCode.OK
 
 

@@ -30,11 +30,15 @@ Tell = Callable[[Mapping[str, Any]], None]
 
 @dataclass(frozen=True)
 class Submitted:
-    """A run that Ray has: its record, and how its driver is reached by the RayCluster's name; `down` takes down all that it uses."""
+    """A run that Ray has: its record, and how its driver is reached by the RayCluster's name; `down` takes down all that it uses.
+
+    `in_ray` is that of its submitter (`Submitter`).
+    """
 
     record: ClusterRun
     connect: Callable[[str], JobsApi]
     down: str = ""
+    in_ray: bool = True
 
 
 class AttendJob:
@@ -75,6 +79,8 @@ class AttendJob:
         state, reason = (end.state, "") if end.how == "final" else ("FAILED", "HeadRestarted")
         self._log.finish(REST if end.how == "final" else 0.0)
         self._event({"event": "final", "state": state, "reason": reason})
+        if state == "SUCCEEDED" and end.message and not self._run.in_ray:
+            output.warn(end.message)  # Ray's own message of a success says no more than the state
         log = self._log.join(RESULT_WITHIN)
         output.plain(self._result(state, reason, end.message, ended, log).text())
         self._note(state, reason, end.message if state != "SUCCEEDED" else "", ended)

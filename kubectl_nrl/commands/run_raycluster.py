@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import ClusterError, ExitCode, NrlError
 from ..labels import RAY_API
-from ..rayjob_state import LIVE
 from .cluster_drivers import ClusterDrivers, drivers_of
-from .cluster_up import may_be_made
-from .connecting import agree, load_following, observer, paste, ray_connector
+from .cluster_guard import may_stop
+from .cluster_up import may_be_made, taking_down
+from .connecting import load_following, observer, paste, ray_connector
 from .daemon_launch import until_ended
 from .daemons import Daemons
 from .driver import driver_connector
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 #: How every run reaches a head, for Ray's own API.
 PORTS = "portforward"
+NOT_SUBMITTED = "interrupted; the run was not submitted"
 #: Flags that mean something for a RayJob only.
 MEANINGLESS = ("rayjob_name", "ttl", "hold", "shutdown")
 
@@ -62,15 +63,17 @@ class _Launch:
         self._args, self._session, self._cluster, self._plan = args, session, cluster, plan
         self._prepared = packages.of(plan.launch.upload_paths, plan.launch.recipe)
         self._daemons = Daemons(
-            session, cluster, plan, packages, replace=args.replace, yes=args.yes, before=self._make_room_first
-        )
+            session, cluster, plan, packages, replace=args.replace, yes=args.yes, force=args.force,
+            before=self._make_room_first,
+        )  # fmt: skip
         self._submitter = cast("Submitter", session.manager.choose("submitters", plan.launch.submitter))
         self._deadline = time.monotonic() + args.timeout
+        self._asked = False
         self._event = observer(session, {"run": plan.run.id, "namespace": plan.namespace})
-        self._words = [*args.words, *(["--infra", args.infra] if args.infra else [])]
         # More than training's own cluster, or somebody else's: the recipe says what there is to take down.
         several = len(plan.objects) > 1 or plan.attached
-        self._down = paste(session, plan.namespace, "cluster", "down", *self._words) if several else ""
+        words = [*args.words, *(["--infra", args.infra] if args.infra else [])]
+        self._down = paste(session, plan.namespace, "cluster", "down", *words) if several else ""
 
     def go(self, config: Config) -> ExitCode | int:
         self._refuse_unreachable()
@@ -78,7 +81,7 @@ class _Launch:
         try:
             raycluster = self._cluster_up(config)
         except KeyboardInterrupt:
-            self._session.output.plain("interrupted; nothing was submitted")
+            self._session.output.plain(NOT_SUBMITTED)
             raise
         name = raycluster["metadata"]["name"]
         connect = ray_connector(self._cluster, self._plan.namespace)
@@ -87,7 +90,10 @@ class _Launch:
                 self._make_room(drivers, raycluster)
                 record, run = self._submit(drivers, raycluster)
         except KeyboardInterrupt:
-            left_alone(self._session, self._plan.namespace, self._plan.run.id, "interrupted; it may be submitted")
+            if self._asked:
+                left_alone(self._session, self._plan.namespace, self._plan.run.id, "interrupted; it may be submitted")
+            else:
+                self._session.output.plain(NOT_SUBMITTED)
             raise
         self._event({"event": "submitted", "raycluster": name})
         kept = f", kept in {record.place} on its head" if record.place else ""
@@ -95,7 +101,8 @@ class _Launch:
         if not self._plan.wait:
             return self._leave(record)
         driver = driver_connector(self._submitter, run, self._cluster, self._plan.namespace, connect)
-        attend = AttendJob(self._session, self._cluster, Submitted(record, driver, self._down), self._event)
+        submitted = Submitted(record, driver, self._down, self._submitter.in_ray)
+        attend = AttendJob(self._session, self._cluster, submitted, self._event)
         return attend.to_the_end(max(0.0, self._deadline - time.monotonic()))
 
     def _refuse_unreachable(self) -> None:
@@ -120,10 +127,9 @@ class _Launch:
     def _cluster_up(self, config: Config) -> Mapping[str, Any]:
         """The training role's RayCluster, up, with everything else that the Plan holds."""
         args, plan = self._args, self._plan
-        command = paste(self._session, plan.namespace, "run", *self._words, "--raycluster", "--recreate")
-        takes_back = paste(self._session, plan.namespace, "cluster", "down", *self._words)
         left = max(0.0, self._deadline - time.monotonic())
-        wishes = Wishes(command, takes_back, args.recreate, True, left, args.yes, args.force, start_limit(args))
+        down = taking_down(args, self._session, plan)
+        wishes = Wishes(down, args.recreate, True, left, args.yes, args.force, start_limit(args))
         long_lived = LongLived(self._session, self._cluster, plan, wishes)
         if not args.skip_daemons:
             self._daemons.prepare()
@@ -171,28 +177,32 @@ class _Launch:
 
     def _make_room(self, jobs: ClusterDrivers, raycluster: Mapping[str, Any]) -> None:
         """Say what runs there already; with --replace stop it, and wait until it has ended."""
-        name = raycluster["metadata"]["name"]
+        from ..runs.cluster_jobs import ENDS
         from ..watch import is_daemon
 
+        name = raycluster["metadata"]["name"]
         daemons = {daemon.submission_id for daemon in self._plan.daemons}
-        live = [
+        running = [
             job for job in jobs.list()
-            if job.get("status") in LIVE and job.get("submission_id") and not is_daemon(job)
-            and job["submission_id"] not in daemons
+            if job.get("status") not in ENDS and not is_daemon(job) and job.get("submission_id") not in daemons
         ]  # fmt: skip
+        by_hand = [str(job.get("job_id")) for job in running if not job.get("submission_id")]
+        if by_hand:
+            self._session.output.warn(
+                f"running on raycluster/{name} already: {', '.join(by_hand)}, started by hand, so that Ray cannot stop it"
+            )
+        live = [job for job in running if job.get("submission_id")]
         ids = [str(job["submission_id"]) for job in live]
         if not ids:
             return
         if not self._args.replace:
             self._session.output.warn(f"running on raycluster/{name} already: {', '.join(ids)} (--replace stops them)")
             return
-        whose = {str((job.get("metadata") or {}).get("user") or "") for job in live} - {self._plan.run.user.name}
-        if whose:
-            words = ", ".join(sorted(f'"{user}"' if user else "nobody" for user in whose))
-            agree(
-                self._session, f"jobs on raycluster/{name} belong to {words} ({', '.join(ids)}); stop them?",
-                yes=self._args.yes, flag="--replace --yes",
-            )  # fmt: skip
+        whose = {str((job.get("metadata") or {}).get("user") or "") for job in live}
+        may_stop(
+            self._session, self._plan.namespace, f"{', '.join(ids)} on raycluster/{name}", whose, yes=self._args.yes,
+            force=self._args.force,
+        )  # fmt: skip
         self._session.output.progress(f"stopping {', '.join(ids)} on raycluster/{name}")
         for submission_id in ids:
             jobs.stop(submission_id)
@@ -213,6 +223,7 @@ class _Launch:
             submitter=self._submitter.name, submission_id=run.id, recipe=plan.recipe_path.rsplit("/", 1)[-1],
             started=self._session.clock(), pod=drivers.pod, place=run.place,
         )  # fmt: skip
+        self._asked = True  # the record alone is enough to find it by
         try:
             written = write_record(self._cluster, record)
         except ClusterError as error:

@@ -77,7 +77,7 @@ class RunList:
         """A run on a long-lived cluster, which holds what it holds with or without the run."""
         run = seen.run
         age = (self.now - run.started).total_seconds() if run.started else None
-        ended = seen.state != "UNKNOWN" and (run.ended or not seen.final)
+        ended = seen.state != "UNKNOWN" and (seen.ended or not seen.final)
         return {
             "WHERE": "cluster" if self.here else "",
             "NAMESPACE": run.namespace if self.where else "",
@@ -88,7 +88,7 @@ class RunList:
             "STATE": seen.state,
             "REASON": seen.reason,
             "AGE": span(age),
-            "DURATION": span(run.seconds(self.now)) if ended else "",
+            "DURATION": span(seen.seconds(self.now)) if ended else "",
             "GPUS": "",
             "WANDB": run.wandb,
         }
@@ -142,7 +142,7 @@ def standing_data(seen: SeenRun, now: datetime) -> dict[str, Any]:
         "reason": seen.reason,
         "message": seen.message,
         "created": run.started.isoformat() if run.started else None,
-        "durationSeconds": run.seconds(now) if run.ended or not seen.final else None,
+        "durationSeconds": seen.seconds(now) if seen.ended or not seen.final else None,
         "wandb": run.wandb,
     }
 
@@ -188,9 +188,8 @@ def _with_the_clusters(
 
 def _standing(args: argparse.Namespace, session: Session, cluster: Any, namespace: str) -> list[SeenRun]:
     """Runs on long-lived clusters, by their records and what Ray says; none where records may not be read."""
-    from .. import ray_jobs
-    from ..runs import cluster_runs, see
-    from .cluster_drivers import drivers_of
+    from ..runs import cluster_runs
+    from .job_record import seen
 
     try:
         records = cluster_runs(
@@ -201,9 +200,4 @@ def _standing(args: argparse.Namespace, session: Session, cluster: Any, namespac
             raise
         session.output.note("runs on long-lived clusters are not listed: you may not list configmaps")
         return []
-    return see(
-        records,
-        cluster,
-        lambda live: drivers_of(session, cluster, live),
-        lambda place, name: ray_jobs.head_history(cluster, place, name),
-    )
+    return seen(session, cluster, records)

@@ -20,6 +20,7 @@ from ..output import Output
 if TYPE_CHECKING:
     from ..api import RunInfo, User
     from ..manager import Manager
+    from ..pasting import Given
 
 #: A run's id is a label value, a Ray submission id and a directory name: Ray hangs on others (a `/` leaves a phantom
 #: job).
@@ -54,6 +55,8 @@ class Session:
     verb_plugin: str = ""
     clock: Callable[[], datetime] = now
     suffix: Callable[[], str] = random_suffix
+    #: What was typed, without the program's name.
+    argv: Sequence[str] = ()
     _manager: Manager | None = None
 
     @property
@@ -76,6 +79,15 @@ class Session:
         """Set what -p says; plugins that were loaded by an earlier answer are loaded again."""
         self.plugins = list(words)
         self._manager = None
+
+    @property
+    def given(self) -> Given:
+        """The flags of this call that say where it works, for commands that it prints."""
+        from ..pasting import Given
+
+        plugins = [word if word.startswith("no:") else str(self.cwd / word) for word in self.plugins]
+        kubeconfig = str(self.cwd / self.kubeconfig) if self.kubeconfig else ""
+        return Given(self.namespace or "", self.context or "", kubeconfig, tuple(plugins))
 
     @property
     def manager_loaded(self) -> bool:

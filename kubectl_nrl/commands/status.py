@@ -156,21 +156,24 @@ def _ask_cluster(
 ) -> tuple[list[Item], str]:
     from . import status_find as find
     from . import status_read as read
-    from .status_daemons import with_daemons
+    from .status_jobs import with_jobs
 
     written = find.infra_namespace(question.config) if question.config is not None else ""
     namespace = session.namespace or written or namespace_of(session, cluster)
     everywhere = {"everywhere": question.everywhere}
     if question.word:
-        named = read.alone(session, cluster, find.by_name(cluster, namespace, question.word))
-        return with_daemons(session, cluster, [named]), namespace
+        obj, run = find.named(cluster, namespace, question.word)
+        named = read.alone(session, cluster, obj)
+        if run is not None:
+            named = read.with_run(session, cluster, named, run)
+        return with_jobs(session, cluster, [named]), namespace
     if session.namespace is None and not question.everywhere and not quiet:
         source = "infra file" if written else "kubeconfig context"
         session.output.note(f'namespace "{namespace}" (from the {source}; -n or -A for others)')
     whose = {**everywhere, "everybody": question.everybody, "quiet": quiet}
     if question.config is not None:
         found = find.of_recipe(session, cluster, namespace, question.config, **whose)
-        items = with_daemons(session, cluster, read.several(session, cluster, namespace, found, **everywhere))
+        items = with_jobs(session, cluster, read.several(session, cluster, namespace, found, **everywhere))
     else:
         found = find.mine(session, cluster, namespace, **whose)
         items = read.several(session, cluster, namespace, found, **everywhere)

@@ -15,6 +15,7 @@ from .session import Session
 
 if TYPE_CHECKING:
     from ..config import Config
+    from ..runs import ClusterRun
 
 Object = Mapping[str, Any]
 
@@ -52,20 +53,28 @@ def infra_namespace(config: Config) -> str:
 
 
 def by_name(cluster: Any, namespace: str, word: str) -> Object:
-    """The RayJob (by run id or name) or RayCluster (by name, or by the id of a run on it) that `word` names.
+    """See `named`: the object alone."""
+    return named(cluster, namespace, word)[0]
 
-    Raises `UsageError` for none, and for a name that is both.
+
+def named(cluster: Any, namespace: str, word: str) -> tuple[Object, ClusterRun | None]:
+    """The RayJob (by run id or name) or RayCluster (by name, or by the id of a run on it: that one too) that `word` names.
+
+    Raises `UsageError` for none, and for a name that is both; `ClusterError` for a run whose RayCluster is gone.
     """
     from ..runs import RunRecord, find, find_cluster_run
+    from .job_record import Forgotten
 
     found = find(cluster, namespace, word)
     if found is not None:
-        return found.rayjob if isinstance(found, RunRecord) else found.raycluster
+        return (found.rayjob if isinstance(found, RunRecord) else found.raycluster), None
     kind, slash, name = word.rpartition("/")
     recorded = None if slash else find_cluster_run(cluster, namespace, word)
-    live = cluster.get(RAY_API, "RayCluster", recorded.ray_cluster, namespace) if recorded else None
-    if live is not None:
-        return dict(live)
+    if recorded is not None:
+        live = cluster.get(RAY_API, "RayCluster", recorded.ray_cluster, namespace)
+        if live is None or live["metadata"]["uid"] != recorded.ray_cluster_uid:
+            raise Forgotten(recorded, f"raycluster/{recorded.ray_cluster} of run {word} is gone")
+        return {"apiVersion": RAY_API, "kind": "RayCluster", **live}, recorded
     what = f'{"RayCluster" if kind.startswith("raycluster") else "RayJob"} "{name}"'
     if not slash:
         what = f'run, RayJob or RayCluster "{word}"'

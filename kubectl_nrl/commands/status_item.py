@@ -13,15 +13,16 @@ from .run_result import LogFacts
 
 if TYPE_CHECKING:
     from ..reasons import GroupView, Snapshot, Trouble
-    from ..runs import RunRecord
+    from ..runs import ClusterJob, RunRecord, SeenRun
     from ..runs.lifetimes import Lifetimes
-    from .status_daemons import DaemonView
+    from .status_jobs import DaemonView
 
 
 @dataclass(frozen=True)
 class Item:
     """`obj` is the RayCluster, or the RayJob that `run` reads. `due` and `log` are a finished run's; `pods` those that it still has;
-    `daemons` are those of a cluster that was named.
+    `daemons` are those of a cluster that was named, `jobs` what else goes on there (None: not asked, or not known), `ran` the run on it
+    that was named.
 
     `commands` may be pasted: `logs` and `stop` for a run.
     """
@@ -34,6 +35,8 @@ class Item:
     log: LogFacts | None = None
     commands: Mapping[str, str] | None = None
     daemons: Sequence[DaemonView] = ()
+    jobs: Sequence[ClusterJob] | None = None
+    ran: SeenRun | None = None
 
     @property
     def kind(self) -> str:
@@ -90,9 +93,12 @@ class Item:
         ready, total = self.ready
         words = [f"{self.title}: {self.state}", f"{ready}/{total} pods ready"]
         words += [f"{self.gpus} GPUs held"] if self.gpus else []
+        words += [f"run {self.ran.run.id}: {self.ran.words}"] if self.ran is not None else []
         return ", ".join(words) + "".join(f"; {trouble.line}" for trouble in self.snapshot.troubles)
 
     def data(self, now: datetime) -> dict[str, Any]:
+        from .runs import standing_data
+
         run, due, meta = self.run, self.due, self.obj["metadata"]
         end = outcome(run.status) if run is not None else None
         ready, total = self.ready
@@ -121,6 +127,8 @@ class Item:
             "troubles": [_trouble_data(trouble, self.namespace) for trouble in self.snapshot.troubles],
             "notes": list(self.snapshot.notes),
             "daemons": [daemon.data() for daemon in self.daemons],
+            "jobs": None if self.jobs is None else [job_data(job, now) for job in self.jobs],
+            "run": standing_data(self.ran, now) if self.ran is not None else None,
             "workersUntil": _time(due.workers) if due and self.pods else None,
             "headUntil": _time(due.head) if due and self.pods else None,
             "log": self.log.data() if self.log else None,
@@ -146,6 +154,17 @@ def head_replaced(ray_cluster: Mapping[str, Any] | None, pods: Sequence[Mapping[
     return (
         f"its head is a new pod since {made:%Y-%m-%d %H:%M:%S} UTC: Ray's jobs and their history from before are lost"
     )
+
+
+def job_data(job: ClusterJob, now: datetime) -> dict[str, Any]:
+    return {
+        "id": job.id,
+        "submissionId": job.submission_id,
+        "owner": job.owner,
+        "state": job.state,
+        "started": job.started.isoformat() if job.started else None,
+        "durationSeconds": job.seconds(now),
+    }
 
 
 def _group_data(group: GroupView) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from .status_item import Item, head_replaced
 if TYPE_CHECKING:
     from ..api import Provider
     from ..reasons import Situation
-    from ..runs import RunRecord
+    from ..runs import ClusterRun, RunRecord
 
 Object = Mapping[str, Any]
 
@@ -107,6 +107,17 @@ def item(session: Session, found: Situation) -> Item:
         found.rayjob, snapshot, _there(found.pods) if own else (), run, lifetimes(run.rayjob) if run.final and own else None,
         _log(session, run), _commands(session, run),
     )  # fmt: skip
+
+
+def with_run(session: Session, cluster: Any, found: Item, run: ClusterRun) -> Item:
+    """A long-lived cluster with the run on it that was asked for. Raises `ClusterError` for an outage."""
+    from .job_record import seen
+
+    (now,) = seen(session, cluster, [run])
+    commands = commands_for(session, run.namespace, run.id)
+    if now.final or now.reason:  # a head that forgot it has nothing to follow or to stop
+        commands = {"logs": paste(session, run.namespace, "job", "logs", run.id)}
+    return replace(found, ran=now, commands=commands)
 
 
 def _commands(session: Session, run: RunRecord) -> dict[str, str]:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: Columns of the words before a value.
 _LABEL = 11
+#: Jobs of one cluster that are named; of more the number is told.
+JOBS = 10
 #: Seconds that KubeRay and Kubernetes may take over what is due to go.
 GOING = 60.0
 
@@ -109,9 +111,29 @@ def detail(item: Item, now: datetime, columns: int | None = None) -> str:
     lines += _pods(item.snapshot, wide)
     for at, daemon in enumerate(item.daemons):
         lines += _wrapped("" if at else "daemons" if len(item.daemons) > 1 else "daemon", daemon.words, wide)
+    for at, (label, words) in enumerate(_jobs(item, now)):
+        lines += _wrapped("" if at and label == "jobs" else label, words, wide)
     # Paths, URLs and commands are copied from a terminal: never broken.
     lines += [f"  {label:<{_LABEL}}{value}" for label, value in _places(item)]
     return "\n".join(lines)
+
+
+def _jobs(item: Item, now: datetime) -> Iterator[tuple[str, str]]:
+    """What runs on a long-lived cluster besides daemons, and the run that was asked for, each with its label."""
+    if item.jobs is not None and not item.jobs:
+        yield "jobs", "none"
+    for job in (item.jobs or ())[:JOBS]:
+        whose = f"of {job.owner}" if job.owner else "" if job.submission_id else "started by hand"
+        age = span(job.seconds(now)) if job.started else ""
+        yield "jobs", ", ".join(part for part in (f"{job.id}: {job.state}", age, whose) if part)
+    if len(item.jobs or ()) > JOBS:
+        yield "jobs", f"and {len(item.jobs or ()) - JOBS} more: kubectl nrl job list -n {item.namespace}"
+    if item.ran is not None:
+        ran = item.ran
+        took = f" after {span(ran.seconds(now))}" if ran.final and ran.ended else ""
+        # Ray's own message of these two says no more than the state.
+        why = f"; {ran.message}" if ran.message and ran.state not in ("SUCCEEDED", "RUNNING") else ""
+        yield "run", f"{ran.run.id}: {ran.words}{took}{why}"
 
 
 def _state(item: Item) -> str:
@@ -195,10 +217,11 @@ def _places(item: Item) -> Iterator[tuple[str, str]]:
     yield from (("try", words) for words in dict.fromkeys(advice(t, item.namespace) for t in item.snapshot.troubles))
     if item.log is not None:
         yield "log", item.log.path + ("" if item.log.complete or not item.final else " (its end may be missing)")
-    if item.run is not None and item.run.wandb:
-        yield "wandb", item.run.wandb
+    wandb = item.run.wandb if item.run is not None else item.ran.run.wandb if item.ran is not None else ""
+    if wandb:
+        yield "wandb", wandb
     if "logs" in commands:
-        yield ("read it" if item.final else "follow it"), commands["logs"]
+        yield ("read it" if item.final or "stop" not in commands else "follow it"), commands["logs"]
     if "stop" in commands and (item.pods or not item.final):
         yield ("release it" if item.final else "stop it"), commands["stop"]
 

@@ -106,7 +106,9 @@ class _Several:
             self._panel.close(keep=True)
 
     def _over(self, status: Status) -> bool:
-        """Whether a run of this machine was named and is over."""
+        """Whether one run was named, of this machine or of a long-lived cluster, and is over."""
+        if status.items and all(item.ran is not None and item.ran.final for item in status.items):
+            return True
         records = status.here.records
         return bool(self._question.word and records and not status.items) and all(
             record.orphaned or (record.final and record.torn_down) for record in records

@@ -9,6 +9,7 @@ from typing import Any
 from ..errors import ClusterError
 from ..labels import RAY_CLUSTER, RAY_NODE_TYPE
 from ..rayjob_state import parse_time, span
+from .containers import ray_container
 
 
 def head_history(cluster: Any, namespace: str, ray_cluster: str, now: datetime | None = None) -> str:
@@ -32,9 +33,9 @@ def head_history(cluster: Any, namespace: str, ray_cluster: str, now: datetime |
 def _last_start(pod: Mapping[str, Any]) -> tuple[datetime | None, str]:
     """When the Ray container last started, and what ended it before (core/v1 ContainerStatus)."""
     statuses = (pod.get("status") or {}).get("containerStatuses") or ()
-    first = str((((pod.get("spec") or {}).get("containers") or [{}])[0]).get("name") or "")
+    name = ray_container(pod) if (pod.get("spec") or {}).get("containers") else ""
     for status in statuses:
-        if status.get("name") == first or len(statuses) == 1:
+        if status.get("name") == name or len(statuses) == 1:
             running = (status.get("state") or {}).get("running") or {}
             ended = (status.get("lastState") or {}).get("terminated") or {}
             code = f"exit {ended['exitCode']}" if "exitCode" in ended else ""

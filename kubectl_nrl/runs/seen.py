@@ -4,28 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import Any
 
 from ..errors import ClusterError
 from ..labels import RAY_API
 from ..rayjob_state import message_of
-from .cluster_jobs import ENDS
+from .cluster_jobs import ENDS, job_time
 from .cluster_run import ClusterRun
 
 
 @dataclass(frozen=True)
 class SeenRun:
-    """A run as it is now: Ray's `state`, or UNKNOWN; `reason` is HeadRestarted for one that its head forgot."""
+    """A run as it is now: Ray's `state`, or UNKNOWN; `reason` is HeadRestarted for one that its head forgot. `ended` where known."""
 
     run: ClusterRun
     state: str
     reason: str = ""
     message: str = ""
+    ended: datetime | None = None
 
     @property
     def final(self) -> bool:
         return self.state in ENDS
+
+    @property
+    def words(self) -> str:
+        """`UNKNOWN (HeadRestarted)`"""
+        return f"{self.state} ({self.reason})" if self.reason else self.state
+
+    def seconds(self, now: datetime) -> float | None:
+        """Seconds from its submission to its end, or to now."""
+        started = self.run.started
+        return max(0.0, ((self.ended or now) - started).total_seconds()) if started else None
 
 
 def see(
@@ -48,7 +60,7 @@ def see(
     found = []
     for run in runs:
         if run.state in ENDS:
-            found.append(SeenRun(run, run.state, run.reason, run.message))
+            found.append(SeenRun(run, run.state, run.reason, run.message, run.ended))
         else:
             answer = answers[run.namespace, run.ray_cluster, run.ray_cluster_uid]
             found.append(_now(run, answer, history))
@@ -78,4 +90,4 @@ def _now(run: ClusterRun, answer: dict[str, Mapping[str, Any]] | str, history: C
     job = answer.get(run.submission_id)
     if job is None:
         return SeenRun(run, "UNKNOWN", "HeadRestarted", history(run.namespace, run.ray_cluster))
-    return SeenRun(run, str(job.get("status") or "UNKNOWN"), "", message_of(job))
+    return SeenRun(run, str(job.get("status") or "UNKNOWN"), "", message_of(job), job_time(job.get("end_time")))

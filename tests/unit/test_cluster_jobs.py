@@ -11,6 +11,7 @@ from run_files import files
 
 from kubectl_nrl.commands import job_cluster
 from kubectl_nrl.errors import ClusterError
+from kubectl_nrl.labels import CLUSTER_UID, DAEMON, ROLE
 from kubectl_nrl.runs import ClusterRecord, jobs_of
 from kubectl_nrl.testing import USER, Project
 
@@ -82,6 +83,16 @@ def test_who_may_see_rayjobs_alone_sees_them_and_is_told_what_is_missing(rays: R
     assert 'no run "nope"' in Project().run("job stop nope -n default").err
 
 
+def test_who_may_see_ray_clusters_alone_sees_their_jobs_and_is_told_what_is_missing(rays: RayClusters) -> None:
+    rays.put("long", job("sub-1"))
+    rays.cluster.faults["list", "RayJob"] = ClusterError("rayjobs.ray.io is forbidden", status=403)
+    done = Project().run("job list -n default").ok()
+    assert "sub-1" in done.out
+    assert "note: RayJobs are not listed: rayjobs.ray.io is forbidden" in done.err
+    rays.cluster.faults["list", "RayCluster"] = ClusterError("rayclusters.ray.io is forbidden", status=403)
+    assert Project().run("job list -n default").exit == 3
+
+
 def test_a_recipe_narrows_the_list_to_its_clusters(rays: RayClusters) -> None:
     put_rayjob(rays, "of-it", cluster="t")
     put_rayjob(rays, "other", cluster="u")
@@ -110,6 +121,26 @@ def test_a_recipes_newest_run_is_meant_whichever_way_it_was_started(rays: RayClu
     assert project.run(line).ok().out == "of the rayjob\n"
     rays.heads["t"].jobs["old"]["start_time"] = 4102444800000
     assert project.run(line).ok().out == "of the cluster\n"
+
+
+def test_a_clusters_name_means_a_driver_and_no_daemon(rays: RayClusters) -> None:
+    head = rays.put("t", job("run", user=USER, start=1), job("serve", user=USER, start=2))
+    uid = rays.cluster.objects["RayCluster", "default", "t"]["metadata"]["uid"]
+    head.jobs["serve"]["metadata"] |= {DAEMON: "x", ROLE: "training", CLUSTER_UID: uid}
+    project = Project(files(name="t"))
+    for words in ("raycluster/t", "recipe.yaml --infra infra.yaml"):
+        head.jobs["run"]["status"] = "RUNNING"
+        assert "job run on raycluster/t: STOPPED" in project.run(f"job stop {words} -n default").ok().out
+    assert head.stopped == ["run", "run"]
+
+
+def test_a_stop_by_a_clusters_name_means_what_runs_and_of_that_mine(rays: RayClusters) -> None:
+    jobs = [job("mine", user=USER, start=1), job("annas", user="anna", start=2), job("over", "FAILED", USER, start=3)]
+    head = rays.put("t", *jobs)
+    Project().run("job stop raycluster/t -n default").ok()
+    assert head.stopped == ["mine"]
+    refused = Project().run("job stop raycluster/t -n default")
+    assert (refused.exit, 'job "annas" belongs to "anna"' in refused.err) == (2, True), refused.err
 
 
 @pytest.mark.parametrize(("status", "code"), [("SUCCEEDED", 0), ("FAILED", 1), ("STOPPED", 5)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
@@ -84,6 +85,19 @@ def test_a_head_that_forgot_it_is_said_with_when_and_why(world: World) -> None:
         assert "(OOMKilled); the history of its jobs is lost" in done.err
 
 
+def test_logs_says_so_too_and_still_shows_the_head(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert world.elsewhere("logs one").ok().out == "step 1\nstep 2\n"
+    world.forget_jobs()
+    done = world.elsewhere("logs one")
+    assert (done.exit, "run one is unknown to Ray: the head of raycluster/t restarted" in done.err) == (6, True), done
+    read: list[str] = []
+    monkeypatch.setattr(
+        "kubectl_nrl.watch.PodLog.read", lambda self, *, follow: read.append(self._pod["metadata"]["name"])
+    )
+    world.elsewhere("logs one --source head").ok()
+    assert read == ["t-head"]
+
+
 def test_an_end_that_was_seen_outlives_the_head(world: World) -> None:
     world.ray.put("one", "SUCCEEDED")
     world.elsewhere("job logs one -f").ok()
@@ -115,6 +129,65 @@ def test_records_that_may_not_be_read_are_a_note(world: World) -> None:
     assert "runs on long-lived clusters are not listed" in done.err
 
 
-def test_status_of_a_runs_id_is_its_cluster(world: World) -> None:
-    done = world.elsewhere("status one")
-    assert "raycluster/t" in done.out, done
+def test_status_of_a_runs_id_is_its_cluster_with_the_run(world: World) -> None:
+    world.ray.put("two", "RUNNING", metadata={"user": "anna"}, start_time=1)
+    world.ray.put("old", "FAILED")
+    world.ray.jobs["one"]["message"] = "Job is currently running."
+    text = world.elsewhere("status one").ok().out
+    assert "raycluster/t: ready" in text
+    assert "run        one: RUNNING\n" in text, "and not what Ray says of each job that runs"
+    assert "follow it  kubectl nrl job logs one -f -n default" in text
+    assert "two: RUNNING" in text
+    assert "old" not in text
+    (item,) = world.elsewhere("status one -o json").ok().result("status")["items"]
+    assert (item["kind"], item["run"]["id"], item["run"]["state"]) == ("raycluster", "one", "RUNNING")
+    assert {(job["id"], job["owner"]) for job in item["jobs"]} == {("one", USER), ("two", "anna")}
+
+
+def test_status_says_that_a_head_forgot_the_run_and_not_that_nothing_is_wrong(world: World) -> None:
+    world.forget_jobs()
+    text = " ".join(world.elsewhere("status one").ok().out.split())
+    assert "run one: UNKNOWN (HeadRestarted); the head of raycluster/t restarted" in text
+    assert "jobs none run" in text
+    assert "job stop" not in text
+
+
+def test_status_of_a_run_whose_cluster_is_gone_or_another_one_says_that(world: World) -> None:
+    obj = copy.deepcopy(world.cluster.objects["RayCluster", "default", "t"])
+    world.cluster.put({**obj, "metadata": {**obj["metadata"], "uid": "another"}})
+    for _ in range(2):
+        done = world.elsewhere("status one")
+        assert (done.exit, "raycluster/t of run one is gone" in done.err) == (6, True), done.err
+        world.cluster.remove("RayCluster", "t")
+
+
+def test_watching_a_runs_id_ends_with_the_run(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kubectl_nrl.commands.status_watch.PAUSE", 0.01)
+    asked = 0
+    told = world.ray.list
+
+    def tell() -> list[dict[str, Any]]:
+        nonlocal asked
+        asked += 1
+        world.ray.jobs["one"]["status"] = "RUNNING" if asked < 4 else "FAILED"
+        return told()
+
+    world.ray.list = tell  # type: ignore[method-assign]
+    done = world.elsewhere("status one -w").ok()
+    assert [line for line in done.out.splitlines() if "run one: FAILED" in line], done.out
+
+
+def test_an_end_that_runs_saw_outlives_the_head(world: World) -> None:
+    world.ray.jobs["one"] |= {"status": "FAILED", "message": "exit 3", "end_time": 1767323100000}
+    (seen,) = world.elsewhere("runs -o json").ok().result("runs")
+    assert (seen["state"], world.record("one")["state"]) == ("FAILED", "FAILED")
+    world.forget_jobs()
+    (seen,) = world.elsewhere("runs -o json").ok().result("runs")
+    assert (seen["state"], seen["final"], seen["durationSeconds"]) == ("FAILED", True, 55.0)
+
+
+def test_an_end_of_anothers_is_seen_and_not_written(world: World) -> None:
+    world.give_to("ConfigMap", "nrl-run-one", "anna")
+    world.ray.jobs["one"]["status"] = "SUCCEEDED"
+    (seen,) = world.elsewhere("runs --all-users -o json").ok().result("runs")
+    assert (seen["state"], "state" in world.record("one")) == ("SUCCEEDED", False)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import copy
+import json
+from importlib import import_module
 from typing import Any
 
 import pytest
 from long_lived_case import LongLivedWorld
 
 from kubectl_nrl.errors import ClusterError
+from kubectl_nrl.testing import USER
 
 
 @pytest.fixture
@@ -206,6 +209,26 @@ def test_dry_run_prints_the_targets_and_sends_nothing(world: LongLivedWorld) -> 
     assert world.wrote() == []
 
 
+def test_dry_run_as_json_is_one_list(world: LongLivedWorld) -> None:
+    world.infra("gym")
+    found = json.loads(world.up("--dry-run -o json").ok().out)
+    assert (found["kind"], sorted(item["metadata"]["name"] for item in found["items"])) == ("List", ["gym", "t"])
+
+
+def test_a_dry_run_of_down_says_what_would_go_and_deletes_nothing(world: LongLivedWorld) -> None:
+    world.infra("gym")
+    world.up("--target kuberay.training").ok()
+    world.ray.put("train-1", "RUNNING")
+    world.forget()
+    done = world.down("recipe.yaml --infra infra.yaml --dry-run -q").ok()
+    assert done.out == (
+        f'raycluster/t: owner "{USER}", 0 GPUs, running jobs: train-1; would be deleted\nraycluster/gym: did not exist\n'
+    )
+    told = world.down("t --dry-run -o json").ok().result("cluster_down")
+    assert told["wouldDelete"] == [{"name": "raycluster/t", "owner": USER, "gpus": 0, "runningJobs": ["train-1"]}]
+    assert (told["deleted"], world.wrote()) == ([], [])
+
+
 def test_down_deletes_what_is_there_and_says_what_was_not(world: LongLivedWorld) -> None:
     world.infra("gym", deployment=True)
     world.up("--target kuberay.training --target deployments.judge").ok()
@@ -231,6 +254,20 @@ def test_a_rayjobs_cluster_is_not_taken_down_from_under_it(world: LongLivedWorld
     assert world.names("RayCluster") == ["r-x1"]
 
 
+def test_a_cluster_that_a_controller_would_make_anew_is_not_taken_down(world: LongLivedWorld) -> None:
+    refs = [{"kind": "RayService", "name": "s", "uid": "9", "controller": True}]
+    world.cluster.put({"kind": "RayCluster", "metadata": {"name": "s-x1", "ownerReferences": refs}})
+    done = world.down("s-x1 --yes")
+    assert (done.exit, "belongs to rayservice/s, which would make it anew" in done.err) == (2, True), done.err
+    assert world.names("RayCluster") == ["s-x1"]
+
+
+def test_an_override_beside_a_name_is_refused(world: LongLivedWorld) -> None:
+    world.up().ok()
+    done = world.down("t infra.kuberay.training.name=u")
+    assert (done.exit, "is an override" in done.err, world.names("RayCluster")) == (2, True, ["t"]), done.err
+
+
 @pytest.mark.parametrize(("flags", "code"), [("", 2), ("--yes", 2), ("--force", 2), ("--force --yes", 0)])
 def test_anothers_cluster_needs_force_and_a_yes(world: LongLivedWorld, flags: str, code: int) -> None:
     world.up().ok()
@@ -249,6 +286,15 @@ def test_a_busy_cluster_of_mine_needs_a_yes(world: LongLivedWorld) -> None:
     world.down("t --yes").ok()
 
 
+def test_a_head_whose_dashboard_died_may_still_run_a_driver(world: LongLivedWorld) -> None:
+    world.up().ok()
+    world.ray.down = ClusterError("nothing listens on port 8265", reason="PortClosed")
+    done = world.down("t")
+    assert (done.exit, "jobs unknown" in done.err) == (2, True), done.err
+    world.cluster.set_status("RayCluster", "t", conditions=[])
+    world.down("t").ok()  # its head only starts
+
+
 def test_a_stuck_finalizer_is_named(world: LongLivedWorld) -> None:
     world.up().ok()
     obj = copy.deepcopy(world.cluster.objects["RayCluster", "default", "t"])
@@ -256,6 +302,28 @@ def test_a_stuck_finalizer_is_named(world: LongLivedWorld) -> None:
     world.cluster.put(obj)
     done = world.down("t --timeout 0")
     assert (done.exit, "held by finalizer example.com/stuck" in done.err) == (4, True), done.err
+
+
+def test_an_outage_while_pods_go_is_waited_out_and_said_once(
+    world: LongLivedWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_module("kubectl_nrl.apply.take_down"), "LOOK", 0.0)
+    world.up().ok()
+    away, looks = ClusterError("cannot reach the API server", reason="Unreachable"), 0
+    real = world.cluster.get
+
+    def get(api: str, kind: str, name: str, namespace: str | None = None) -> Any:
+        nonlocal looks
+        if kind == "RayCluster" and name not in world.names(kind):
+            looks += 1
+            if looks < 9:
+                raise away
+        return real(api, kind, name, namespace)
+
+    monkeypatch.setattr(world.cluster, "get", get)
+    done = world.down("raycluster/t").ok()
+    assert done.out == "raycluster/t: deleted\n"
+    assert done.err.count("cannot reach the API server; looking again") == 1
 
 
 def test_anothers_service_of_that_name_stays(world: LongLivedWorld) -> None:
@@ -268,10 +336,55 @@ def test_anothers_service_of_that_name_stays(world: LongLivedWorld) -> None:
     assert (world.names("Deployment"), world.names("Service")) == ([], ["judge"])
 
 
+def test_recreate_deletes_nothing_of_mine_where_anothers_object_would_stay_in_the_way(world: LongLivedWorld) -> None:
+    world.infra(deployment=True)
+    world.up().ok()
+    world.cluster.remove("Service", "judge")
+    strange = {"labels": {"kubectl-nrl/owner": "bob"}, "name": "judge", "annotations": {}}
+    world.cluster.put({"apiVersion": "v1", "kind": "Service", "metadata": strange})
+    world.forget()
+    done = world.up("--recreate --force --yes")
+    assert (done.exit, 'service/judge in namespace "default" belongs to "bob"' in done.err) == (3, True), done.err
+    assert world.wrote() == []
+
+
+def test_recreate_takes_anothers_cluster_with_all_that_belongs_to_it(world: LongLivedWorld) -> None:
+    world.infra(deployment=True)
+    world.up().ok()
+    before = world.cluster.objects["Deployment", "default", "judge"]["metadata"]["uid"]
+    for kind in ("Deployment", "Service"):
+        world.give_to(kind, "judge", "bob")
+    world.up("--recreate --force --yes").ok()
+    assert world.cluster.objects["Deployment", "default", "judge"]["metadata"]["uid"] != before
+    assert world.names("Service") == ["judge"]
+
+
 def test_giving_up_says_what_stays_and_how_it_goes(world: LongLivedWorld) -> None:
     world.keeps_down.add("RayCluster")
     done = world.up("--timeout 0")
     assert "raycluster/t stay\n  take them down: kubectl nrl cluster down recipe.yaml --infra infra.yaml" in done.err
+
+
+def test_what_stays_is_taken_down_by_its_targets_alone(world: LongLivedWorld) -> None:
+    world.infra("gym")
+    world.up("--target kuberay.gym").ok()
+    world.keeps_down.add("RayCluster")
+    down = "kubectl nrl cluster down recipe.yaml --infra infra.yaml --target kuberay.training -n default"
+    for targets in ("--target kuberay.training", ""):
+        done = world.up(f"{targets} --timeout 0")
+        assert f"raycluster/t stay\n  take them down: {down}\n" in done.err
+        world.run(down).ok()
+    assert world.names("RayCluster") == ["gym"]
+
+
+def test_a_refusal_repeats_what_was_typed_with_what_it_lacks(world: LongLivedWorld) -> None:
+    world.infra("gym")
+    world.up().ok()
+    world.give_to("RayCluster", "gym", "bob")
+    typed = "cluster down recipe.yaml --infra infra.yaml --role gym --no-wait"
+    done = world.run(f"{typed} --context c")
+    assert f"hint: kubectl nrl {typed} --context c -n default --force --yes\n" in done.err
+    world.run(f"{typed} -n default --force --yes").ok()
 
 
 def test_rayjob_is_no_way_to_bring_a_cluster_up(world: LongLivedWorld) -> None:

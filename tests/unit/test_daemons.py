@@ -110,12 +110,13 @@ def test_replace_stops_training_and_daemon_first_and_the_new_one_is_found_later(
     assert f"daemon gym-daemon-{SHORT} of gym: unchanged" in world.up().ok().out
 
 
-def test_replace_does_not_stop_anothers_daemon_without_a_yes(world: World) -> None:
+def test_replace_stops_anothers_daemon_only_by_force_and_a_yes(world: World) -> None:
     world.up().ok()
     world.ray.jobs["gym-daemon"]["metadata"]["user"] = "bob"
     done = world.up("--replace")
     assert (done.exit, '"bob"' in done.err, world.ids["gym-daemon"]) == (2, True, "RUNNING"), done.err
-    world.up("--replace --yes").ok()
+    assert world.up("--replace --yes").exit == 2
+    world.up("--replace --force --yes").ok()
 
 
 def test_one_that_has_ended_is_forgotten_and_submitted_anew(world: World) -> None:

@@ -131,6 +131,16 @@ def test_a_restarted_container_says_when_and_why(bench: Bench) -> None:
     assert said == "the head of raycluster/c restarted 4m00s ago (OOMKilled); the history of its jobs is lost"
 
 
+def test_a_sidecar_that_was_injected_first_is_not_taken_for_ray(bench: Bench) -> None:
+    pod = head(
+        "h", "2026-11-30T10:00:00Z", state={"running": {"startedAt": "2026-11-30T12:06:00Z"}},
+        lastState={"terminated": {"reason": "OOMKilled", "exitCode": 137}}, restartCount=1,
+    )  # fmt: skip
+    pod["spec"]["containers"] = [{"name": "sidecar"}, {"name": "ray", "env": [{"name": "KUBERAY_GEN_RAY_START_CMD"}]}]
+    bench.cluster.put(pod)
+    assert "restarted 4m00s ago (OOMKilled)" in head_history(bench.cluster, "default", "c", NOW)
+
+
 def test_a_new_head_pod_says_when(bench: Bench) -> None:
     bench.cluster.put(head("old", "2026-11-30T10:00:00Z"))
     bench.cluster.put(head("new", "2026-11-30T12:09:00Z"))

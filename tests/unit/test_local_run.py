@@ -365,6 +365,7 @@ def test_cluster_up_and_down_by_name(local: Local) -> None:
     assert up[0]["state"] == "READY"
     status = local.project.run("status -o json").ok().result("status")["local"]
     assert status[0]["processes"] >= 2
+    assert local.project.run(f"cluster down {up[0]['id']} --dry-run").exit == 2, "a dry run deletes nothing"
     local.project.run(f"cluster down {up[0]['id']}").ok()
     assert local.left() == {}
     assert local.project.run(f"cluster down {up[0]['id']}").exit == 2

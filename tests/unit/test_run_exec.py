@@ -184,3 +184,32 @@ def test_an_id_that_the_head_has_is_an_error(world: World) -> None:
     world.cluster.remove("ConfigMap", "nrl-run-mine")
     done = world.start("echo ran", "--run-id mine")
     assert (done.exit, "holds a driver already" in done.err) == (3, True), done.err
+
+
+def test_what_a_driver_leaves_is_named_at_its_end_and_ended_by_a_stop(world: World) -> None:
+    done = world.start("setsid sleep 300 >/dev/null 2>&1 & echo ran").ok()
+    assert "1 of the processes that it started still run" in done.err
+    driver = HeadDriver(world.head.run, str(world.place()))
+    assert len(driver.look().left) == 1
+    stopped = world.run(f"job stop {RUN_ID}").ok()
+    assert (driver.look().left, f"ending what {RUN_ID} left running" in stopped.err) == ((), True), stopped.err
+    assert "SUCCEEDED" in stopped.out, "the run's end stays what it was"
+    assert "ending" not in world.run(f"job stop {RUN_ID}").ok().err
+
+
+def test_a_driver_that_may_not_be_asked_for_hides_no_other_and_stops_no_run(world: World) -> None:
+    """A colleague without exec uses Ray's Jobs API on a cluster where somebody's driver runs by exec."""
+    world.start("while :; do sleep 0.1; done", "--no-wait --run-id first").ok()
+    world.ray.put("other", "RUNNING")
+    world.refused = ClusterError("pods t-head is forbidden: cannot create pods/exec", status=403, reason="Forbidden")
+    listed = {j["id"]: j["state"] for j in json.loads(world.run("job list -o json").ok().out)}
+    assert listed == {"first": "UNKNOWN", "other": "RUNNING"}
+    busy = world.run("cluster down t")
+    assert (busy.exit, "running jobs: other, first" in busy.err) == (2, True), busy.err
+    line = "run recipe.yaml --infra infra.yaml --raycluster --submitter portForward --run-id second"
+    done = world.run(line).ok()
+    assert "running on raycluster/t already: other, first" in done.err
+    refused = world.run(f"{line[:-6]}third --replace --yes")
+    assert (refused.exit, "cannot create pods/exec" in refused.err) == (3, True), refused.err
+    assert "third" not in world.ray.jobs, "what may still run was not stopped"
+    world.refused = None

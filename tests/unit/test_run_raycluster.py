@@ -141,12 +141,33 @@ def test_replace_stops_what_runs_there_first(world: World) -> None:
     assert world.ray.asked.index("stop other") < world.ray.asked.index("submit")
 
 
-def test_replace_does_not_stop_anothers_job_without_a_yes(world: World) -> None:
+@pytest.mark.parametrize(
+    ("owner", "flags", "code"),
+    [
+        ("bob", "", 2),
+        ("bob", "--yes", 2),
+        ("bob", "--force", 2),
+        ("bob", "--force --yes", 0),
+        ("", "", 2),
+        ("", "--yes", 0),
+    ],
+)
+def test_replace_stops_anothers_job_only_by_force_and_a_yes(world: World, owner: str, flags: str, code: int) -> None:
     world.up().ok()
-    world.ray.put("other", "RUNNING", metadata={"user": "bob"})
-    done = world.start("--replace")
-    assert (done.exit, '"bob"' in done.err, world.ray.jobs["other"]["status"]) == (2, True, "RUNNING"), done.err
-    world.start("--replace --yes").ok()
+    world.ray.put("other", "RUNNING", metadata={"user": owner} if owner else {})
+    done = world.start(f"--replace {flags}")
+    assert (done.exit, world.ray.jobs["other"]["status"]) == (code, "RUNNING" if code else "STOPPED"), done.err
+    if owner and not flags:
+        again = "kubectl nrl run recipe.yaml --infra infra.yaml --raycluster --replace -n default --force --yes"
+        assert f"hint: {again}\n" in done.err, "what was typed, to be pasted whole"
+
+
+def test_a_driver_that_was_started_by_hand_is_named_and_never_said_to_be_stopped(world: World) -> None:
+    world.up().ok()
+    world.ray.jobs["03000000"] = {"submission_id": None, "job_id": "03000000", "status": "RUNNING", "type": "DRIVER"}
+    done = world.start("--replace").ok()
+    assert "running on raycluster/t already: 03000000, started by hand" in done.err
+    assert "stopping" not in done.err
 
 
 def test_no_wait_leaves_the_run_and_prints_the_lines_that_go_on(world: World) -> None:
@@ -250,6 +271,19 @@ def test_uploaded_code_is_sent_once_and_is_where_the_driver_runs(world: World) -
     assert "uploaded" in first.err
     again = world.start("--code-source upload --run-id b").ok()
     assert "0 bytes" in again.err
+
+
+def test_ctrl_c_before_the_submission_says_so_and_names_no_run_to_follow(world: World) -> None:
+    def interrupt(*words: Any, **more: Any) -> int:
+        raise KeyboardInterrupt
+
+    world.ray.upload_package = interrupt  # type: ignore[method-assign]
+    done = world.start("--code-source upload")
+    assert (done.exit, "interrupted; the run was not submitted" in done.err) == (130, True), done.err
+    assert "job logs" not in done.err
+    world.ray.submit = interrupt  # type: ignore[assignment]
+    done = world.start("--run-id two")
+    assert (done.exit, "kubectl nrl job logs two -f" in done.err) == (130, True), done.err
 
 
 def test_flags_of_a_rayjob_are_named_as_meaningless(world: World) -> None:

@@ -1,4 +1,4 @@
-"""The daemons of the long-lived clusters that `status` tells in full: what Ray says of each, and whether it answers."""
+"""What runs on the long-lived clusters that `status` tells in full: daemons, each with whether it answers, and everybody's other jobs."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class DaemonView:
         }  # fmt: skip
 
 
-def with_daemons(session: Session, cluster: Any, items: Sequence[Item]) -> list[Item]:
-    """The items, each long-lived cluster with its daemons; one whose Ray does not say gets a note."""
+def with_jobs(session: Session, cluster: Any, items: Sequence[Item]) -> list[Item]:
+    """The items, each long-lived cluster with its daemons and the jobs that go on; one whose Ray does not say gets a note."""
     from ..cluster.side_by_side import side_by_side
     from ..runs import ClusterRecord
     from .job_target import ray_jobs_of
@@ -58,7 +58,12 @@ def with_daemons(session: Session, cluster: Any, items: Sequence[Item]) -> list[
         if why:
             snapshot = replace(snapshot, notes=(*snapshot.notes, f"daemons and jobs are not known: {why}"))
         mine = [view for (uid, _), view in zip(newest, views, strict=True) if uid == item.obj["metadata"]["uid"]]
-        found.append(replace(item, snapshot=snapshot, daemons=sorted(mine, key=lambda view: view.role)))
+        jobs = None
+        if item.kind == "raycluster" and not why and ClusterRecord(item.obj).may_answer:
+            jobs = [
+                j for j in told.jobs if j.cluster.uid == item.obj["metadata"]["uid"] and not j.final and not j.daemon
+            ]
+        found.append(replace(item, snapshot=snapshot, daemons=sorted(mine, key=lambda view: view.role), jobs=jobs))
     return found
 
 
