@@ -71,7 +71,7 @@ def launch(args: argparse.Namespace, session: Session, cluster: Any, config: Con
 def _launch(
     args: argparse.Namespace, session: Session, cluster: Any, config: Config, plan: Plan, handover: Handover | None
 ) -> ExitCode | int:
-    from ..apply import Created, dry_run, make_way, name_holder, up
+    from ..apply import Created, Uncertain, dry_run, make_way, name_holder, up
     from ..preflight import blocking
     from .run_follow import Attending
 
@@ -107,8 +107,13 @@ def _launch(
         attending = Attending(session, cluster, plan, created.workload, event, start_limit(args))
     except Stuck as stuck:
         return give_up(session, cluster, plan.run.id, stuck, commands_for(session, plan.namespace, plan.run.id), event)
+    except Uncertain:
+        say_left_alone(session, plan.namespace, plan.run.id, f"run {plan.run.id} may exist")
+        raise
     except KeyboardInterrupt:
-        if created.workload is not None:
+        if created.uncertain:
+            say_left_alone(session, plan.namespace, plan.run.id, f"interrupted; run {plan.run.id} may exist")
+        elif created.workload is not None:
             open_end = handover is not None and not handover.done
             why = "interrupted; its code is not submitted" if open_end else "interrupted; the run goes on"
             say_left_alone(

@@ -223,6 +223,27 @@ def test_ctrl_c_while_creating_takes_back_what_was_made(world: World) -> None:
     assert world.cluster.objects == {}
 
 
+def test_a_run_of_which_nobody_can_tell_whether_it_exists_says_how_to_come_back(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kubectl_nrl.apply.create.UNANSWERED", 0.0)
+    create = world.cluster.create
+
+    def lossy(manifest: Any, *, namespace: str, dry_run: bool = False) -> Any:
+        made = create(manifest, namespace=namespace, dry_run=dry_run)
+        if manifest["kind"] == "RayJob" and not dry_run:
+            world.cluster.faults["get", "RayJob"] = ClusterError("cannot reach it", reason="Unreachable")
+            raise ClusterError("lost the API server", reason="ConnectionLost")
+        return made
+
+    monkeypatch.setattr(world.cluster, "create", lossy)
+    done = world.run("-o json --context some")
+    assert done.exit == 6 and done.json["exitCode"] == 6
+    assert f"stop and release: kubectl nrl job stop {RUN_ID} -n default --context some" in done.err
+    assert f"whether rayjob/{JOB} was created is not known: lost the API server" in done.err
+    assert ("RayJob", "default", JOB) in world.cluster.objects
+
+
 def test_no_wait_returns_at_once_with_the_lines(world: World) -> None:
     done = world.run("--no-wait -o json").ok()
     result = done.result("run")
