@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Item:
     """`obj` is the RayCluster, or the RayJob that `run` reads. `due` and `log` are a finished run's; `pods` those that it still has;
-    `daemons` are those of a cluster that was named.
+    `daemons` are those of a cluster that was named. `blind`: its pods may not be seen, so that nobody knows what it holds.
 
     `commands` may be pasted: `logs` and `stop` for a run.
     """
@@ -34,6 +34,7 @@ class Item:
     log: LogFacts | None = None
     commands: Mapping[str, str] | None = None
     daemons: Sequence[DaemonView] = ()
+    blind: bool = False
 
     @property
     def kind(self) -> str:
@@ -116,7 +117,7 @@ class Item:
             "rayCluster": run.ray_cluster if run is not None else self.name,
             "podsReady": ready,
             "podsTotal": total,
-            "gpusHeld": self.gpus,
+            "gpusHeld": None if self.blind else self.gpus,
             "groups": [_group_data(group) for group in self.snapshot.groups],
             "troubles": [_trouble_data(trouble, self.namespace) for trouble in self.snapshot.troubles],
             "notes": list(self.snapshot.notes),
