@@ -57,12 +57,14 @@ class Attending:
     """One run that this call created, attended to its end."""
 
     def __init__(
-        self, session: Session, cluster: Any, plan: Plan, rayjob: dict[str, Any], event: Tell, start_limit: float | None
-    ) -> None:
+        self, session: Session, cluster: Any, plan: Plan, rayjob: dict[str, Any], event: Tell, start_limit: float | None,
+        *, resume: str = "",
+    ) -> None:  # fmt: skip
+        """`resume` is the command that submits what this machine did not; empty for a run that is submitted."""
         from ..watch import Follow, RunTarget
 
         self._session, self._cluster, self._plan, self._event = session, cluster, plan, event
-        self._created = rayjob
+        self._created, self._resume = rayjob, resume
         self._wandb = ""
         self._outcome: Outcome | None = None
         #: The run's pods (uids) at its end, and whether their claims are to be waited for.
@@ -108,8 +110,8 @@ class Attending:
             self._panel.close(keep=True)
             interrupted = isinstance(error, KeyboardInterrupt)
             why = "interrupted" if interrupted else "nobody reads the output any more"
-            how = f"the run is over ({self._outcome.words})" if self._outcome else "the run goes on"
-            say_left_alone(self._session, self._plan.namespace, self._plan.run.id, f"{why}; {how}")
+            how = f"the run is over ({self._outcome.words})" if self._outcome else self._goes_on
+            self._say_left_alone(f"{why}; {how}")
             if not interrupted:
                 raise
             return ExitCode.INTERRUPTED
@@ -198,14 +200,22 @@ class Attending:
         except ClusterError as error:
             self._session.output.warn(f"the stopped run still holds its pods: {error.message}")
 
+    @property
+    def _goes_on(self) -> str:
+        return "its code is not submitted" if self._resume else "the run goes on"
+
+    def _say_left_alone(self, why: str) -> None:
+        resume = "" if self._outcome else self._resume
+        say_left_alone(self._session, self._plan.namespace, self._plan.run.id, why, resume=resume)
+
     def _not_the_end(self, end: End) -> ExitCode:
         plan, output = self._plan, self._session.output
         self._panel.close(keep=True)
         gave_up = end.how == "timeout"
         code = ExitCode.GAVE_UP if gave_up else ExitCode.UNKNOWN
         why = f"gave up waiting ({end.message})" if gave_up else f"the outcome is unknown: {end.message}"
-        output.error(f"{why}; it may still run" if not gave_up else f"{why}; the run goes on")
-        say_left_alone(self._session, plan.namespace, plan.run.id, f"run {plan.run.id} in namespace {plan.namespace}:")
+        output.error(f"{why}; it may still run" if not gave_up else f"{why}; {self._goes_on}")
+        self._say_left_alone(f"run {plan.run.id} in namespace {plan.namespace}:")
         if output.format != "text":
             rayjob = self._follow.rayjob or self._created
             state = describe(status_of(rayjob)) if gave_up else "UNKNOWN"
