@@ -20,18 +20,18 @@ def take_children(cluster: Any, rayjob: Mapping[str, Any], warn: Callable[[str],
     meta, run = rayjob["metadata"], labels_of(rayjob).get(RUN)
     if not run:
         return []
-    taken = []
+    taken, clean = [], f"kubectl nrl clean -n {meta['namespace']}"
     try:
         kinds = _served(cluster)
     except ClusterError as error:
-        warn(f"what served the workers of run {run} may be left: {error.message}; kubectl nrl clean")
+        warn(f"what served the workers of run {run} may be left: {error.message}; {clean}")
         return []
     for kind, version in kinds:
         try:
             found = cluster.list(version, kind, meta["namespace"], label_selector=f"{RUN}={run}")
         except ClusterError as error:
             if error.status != 403:  # who may not list them has hardly made any
-                warn(f"{kind}s of run {run} may be left: {error.message}; kubectl nrl clean")
+                warn(f"{kind}s of run {run} may be left: {error.message}; {clean}")
             continue
         for child in found:
             owners = {ref.get("uid") for ref in child["metadata"].get("ownerReferences") or ()}
@@ -42,7 +42,7 @@ def take_children(cluster: Any, rayjob: Mapping[str, Any], warn: Callable[[str],
                 cluster.delete(version, kind, name, meta["namespace"], uid=uid)
                 taken.append(f"{kind.lower()}/{name}")
             except ClusterError as error:
-                warn(f"{kind.lower()}/{name} is left: {error.message}; kubectl nrl clean")
+                warn(f"{kind.lower()}/{name} is left: {error.message}; {clean}")
     return taken
 
 

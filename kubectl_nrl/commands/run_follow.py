@@ -167,7 +167,9 @@ class Attending:
         whole = outcome.state == STOPPED or not lifetime.head_kept
         if unmatched:
             if lifetime.workers_after:
-                output.warn("no deletion rule of KubeRay would end the hold of a stopped run (--hold): it is released now")
+                output.warn(
+                    "no deletion rule of KubeRay would end the hold of a stopped run (--hold): it is released now"
+                )
             self._release()
         left: Sequence[Mapping[str, Any]] | None = self._follow.until_gone(WORKERS, head_too=whole)
         if left == [] and self._claims:

@@ -140,7 +140,7 @@ def test_what_may_not_be_taken_is_said_and_ends_nothing() -> None:
     cluster.faults["list", "Service"] = ClusterError("forbidden", status=403)
     warned: list[str] = []
     assert take_children(cluster, job, warned.append) == ["computedomain/d"]
-    assert warned == ["deployment/judge is left: server is overloaded; kubectl nrl clean"]
+    assert warned == ["deployment/judge is left: server is overloaded; kubectl nrl clean -n default"]
 
 
 def test_claims_are_asked_for_again_through_an_outage_and_children_are_left_to_clean() -> None:
