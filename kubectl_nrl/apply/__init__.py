@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .bring_up import BringUp, belongs_to_another
 from .children import take_children, wait_for_claims
-from .create import Created, up
+from .create import Created, Uncertain, up
 from .dry_run import DryRun, Refusal, dry_run, pod_templates
 from .existing import make_way, name_holder
 from .release import Released, delete_run, release
@@ -30,6 +30,7 @@ __all__ = [
     "Standing",
     "Stopped",
     "TakenDown",
+    "Uncertain",
     "Unit",
     "belongs_to_another",
     "delete_run",

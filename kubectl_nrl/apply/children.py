@@ -20,21 +20,29 @@ def take_children(cluster: Any, rayjob: Mapping[str, Any], warn: Callable[[str],
     meta, run = rayjob["metadata"], labels_of(rayjob).get(RUN)
     if not run:
         return []
-    taken = []
-    for kind, version in _served(cluster):
+    taken, clean = [], f"kubectl nrl clean -n {meta['namespace']}"
+    try:
+        kinds = _served(cluster)
+    except ClusterError as error:
+        warn(f"what served the workers of run {run} may be left: {error.message}; {clean}")
+        return []
+    for kind, version in kinds:
         try:
             found = cluster.list(version, kind, meta["namespace"], label_selector=f"{RUN}={run}")
         except ClusterError as error:
             if error.status != 403:  # who may not list them has hardly made any
-                warn(f"{kind}s of run {run} may be left: {error.message}; kubectl nrl clean")
+                warn(f"{kind}s of run {run} may be left: {error.message}; {clean}")
             continue
         for child in found:
+            owners = {ref.get("uid") for ref in child["metadata"].get("ownerReferences") or ()}
+            if owners and meta["uid"] not in owners:
+                continue  # of an earlier run that had the same id
             name, uid = child["metadata"]["name"], child["metadata"]["uid"]
             try:
                 cluster.delete(version, kind, name, meta["namespace"], uid=uid)
                 taken.append(f"{kind.lower()}/{name}")
             except ClusterError as error:
-                warn(f"{kind.lower()}/{name} is left: {error.message}; kubectl nrl clean")
+                warn(f"{kind.lower()}/{name} is left: {error.message}; {clean}")
     return taken
 
 
@@ -44,7 +52,10 @@ def _served(cluster: Any) -> list[tuple[str, str]]:
 
 
 def wait_for_claims(cluster: Any, namespace: str, pods: Collection[str], within: float) -> list[Mapping[str, Any]]:
-    """Wait until the ResourceClaims of these pods (by uid) are gone, `within` seconds at most; those that are left."""
+    """Wait until the ResourceClaims of these pods (by uid) are gone, `within` seconds at most; those that are left.
+
+    Raises `ClusterError` when the API server is away at the end of that time.
+    """
     version = newest(cluster.served(), DRA_GROUP)
     deadline = time.monotonic() + within
     while version and pods:
@@ -53,7 +64,10 @@ def wait_for_claims(cluster: Any, namespace: str, pods: Collection[str], within:
         except ClusterError as error:
             if error.status == 403 or error.reason == "NotServed":
                 return []  # who may not see claims cannot wait for them
-            raise
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(LOOK)
+            continue
         left = [claim for claim in claims if _pods_of(claim) & set(pods)]
         if not left or time.monotonic() >= deadline:
             return left

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..api import Ref
-from ..errors import ClusterError
+from ..errors import ClusterError, ExitCode, NrlError
 from ..labels import RUN, labels_of
 
 if TYPE_CHECKING:
@@ -24,14 +24,26 @@ Tell = Callable[[Mapping[str, Any]], None]
 
 #: Seconds that a controller gets to make the objects that the workload's pods refer to.
 CONTROLLER = 60.0
+#: Seconds for which an object whose creation got no answer is asked about, and between two questions.
+UNANSWERED, ASK = 60.0, 1.0
 
 
 @dataclass
 class Created:
-    """What a call made so far, in order; `workload` is the RayJob as the API server returned it."""
+    """What a call made so far, in order; `workload` is the RayJob as the API server returned it.
+
+    `uncertain`: whether the workload exists is not known, so that nothing of it may be taken back.
+    """
 
     objects: list[dict[str, Any]] = field(default_factory=list)
     workload: dict[str, Any] | None = None
+    uncertain: bool = False
+
+
+class Uncertain(NrlError):
+    """Nobody says whether the workload was created: it may run."""
+
+    exit_code = ExitCode.UNKNOWN
 
 
 def up(
@@ -47,19 +59,22 @@ def up(
     """Create everything, filling `created` on the way.
 
     A step that fails takes back what is in `created`, and nothing else, then raises. Ctrl-C before the workload
-    exists does so too; after it, the run is left alone.
+    exists does so too; after it, the run is left alone. Raises `Uncertain`, taking nothing back, when the workload's creation
+    got no answer and the API server stays away.
     """
     from ..plan.model import WORKLOAD_WAVE
 
     try:
         for obj in (o for o in plan.objects if o.wave < WORKLOAD_WAVE):
-            _create(obj, plan, cluster, created, event)
+            _create(obj, plan, cluster, created, say, event)
             for ref in obj.await_refs:
                 await_made(ref, obj, plan.namespace, cluster, say=say, within=controller_within)
-        owner = owner_reference(_create(plan.workload(), plan, cluster, created, event))
+        owner = owner_reference(_create(plan.workload(), plan, cluster, created, say, event))
         for obj in (o for o in plan.objects if o.wave >= WORKLOAD_WAVE and o is not plan.workload()):
-            _create(obj, plan, cluster, created, event, owner=owner)
+            _create(obj, plan, cluster, created, say, event, owner=owner)
     except BaseException as error:
+        if created.uncertain:
+            raise
         if created.workload is None or isinstance(error, Exception):
             roll_back(cluster, created, say, warn)
         else:
@@ -73,6 +88,7 @@ def _create(
     plan: Plan,
     cluster: Any,
     created: Created,
+    say: Say,
     event: Tell,
     *,
     owner: Mapping[str, Any] | None = None,
@@ -83,7 +99,16 @@ def _create(
     try:
         made: dict[str, Any] = cluster.create(manifest, namespace=plan.namespace)
     except BaseException as error:
-        arrived = _arrived(obj, plan, cluster, error)
+        try:
+            arrived = _arrived(obj, plan, cluster, error, say)
+        except ClusterError as silence:
+            if obj is not plan.workload():
+                raise error from silence
+            created.uncertain = True
+            if not isinstance(error, ClusterError):
+                raise error from silence
+            words = f"{obj.kind.lower()}/{obj.name}"
+            raise Uncertain(f"whether {words} was created is not known: {error.message}", error.hint) from silence
         if arrived is None:
             raise
         made = arrived
@@ -103,17 +128,28 @@ def _note(obj: PlannedObject, made: dict[str, Any], created: Created, plan: Plan
         created.workload = made
 
 
-def _arrived(obj: PlannedObject, plan: Plan, cluster: Any, error: BaseException) -> dict[str, Any] | None:
-    """The object, when the request failed without an answer and yet was carried out: it carries this run's label."""
-    if isinstance(error, ClusterError) and 0 < error.status < 500:
-        return None
+def _arrived(obj: PlannedObject, plan: Plan, cluster: Any, error: BaseException, say: Say) -> dict[str, Any] | None:
+    """The object, when the request failed without an answer and yet was carried out: it carries this run's label.
+
+    Raises `ClusterError` when that cannot be told.
+    """
+    if isinstance(error, ClusterError) and (0 < error.status < 500 or error.reason == "Unreachable"):
+        return None  # refused, or never sent
     if not isinstance(error, (ClusterError, KeyboardInterrupt)):
         return None
-    try:
-        live: dict[str, Any] | None = cluster.get(obj.api_version, obj.kind, obj.name, plan.namespace)
-    except ClusterError:
-        return None
-    return live if live is not None and labels_of(live).get(RUN) == plan.run.id else None
+    # A person who pressed Ctrl-C does not wait for the API server to come back.
+    deadline, told = time.monotonic() + (UNANSWERED if isinstance(error, ClusterError) else 0.0), False
+    while True:
+        try:
+            live: dict[str, Any] | None = cluster.get(obj.api_version, obj.kind, obj.name, plan.namespace)
+            return live if live is not None and labels_of(live).get(RUN) == plan.run.id else None
+        except ClusterError as silence:
+            if 0 < silence.status < 500 or time.monotonic() >= deadline:
+                raise
+        if not told:
+            told = True
+            say(f"{obj.kind.lower()}/{obj.name} was sent and nothing came back; asking whether it is there")
+        time.sleep(ASK)
 
 
 def await_made(ref: Ref, obj: PlannedObject, namespace: str, cluster: Any, *, say: Say, within: float) -> None:

@@ -21,10 +21,14 @@ LOOK = 0.5
 
 @dataclass(frozen=True)
 class Released:
-    """What releasing did: the RayCluster deleted (empty: there was none), and the pods that are not gone yet."""
+    """What releasing did: the RayCluster deleted (empty: there was none), and the pods that are not gone yet.
+
+    `seen` is False for who may not list pods: then nobody knows whether any is left.
+    """
 
     ray_cluster: str
     pods: tuple[Mapping[str, Any], ...] = ()
+    seen: bool = True
 
     @property
     def left(self) -> tuple[str, ...]:
@@ -43,18 +47,18 @@ def release(cluster: Any, rayjob: Mapping[str, Any], *, within: float = 60.0) ->
     if not name:
         return Released("")
     live = cluster.get(RAY_API, "RayCluster", name, namespace)
-    deleted = ""
-    if live is not None and _made_by(live, meta["uid"]):
-        if not live["metadata"].get("deletionTimestamp"):
-            cluster.delete(RAY_API, "RayCluster", name, namespace, uid=live["metadata"]["uid"])
-        deleted = name
-    return Released(deleted, tuple(_wait_for_pods(cluster, name, namespace, within)))
+    if live is not None and not _made_by(live, meta["uid"]):
+        return Released("")  # it only used it, and so are the pods not its own
+    if live is not None and not live["metadata"].get("deletionTimestamp"):
+        cluster.delete(RAY_API, "RayCluster", name, namespace, uid=live["metadata"]["uid"])
+    left = _wait_for_pods(cluster, name, namespace, within)
+    return Released(name if live is not None else "", tuple(left or ()), left is not None)
 
 
 def delete_run(
     cluster: Any, rayjob: Mapping[str, Any], *, say: Callable[[str], None], within: float = 120.0
-) -> tuple[str, ...]:
-    """Delete a run and wait until that uid is gone, with its pods; the pods that are not.
+) -> tuple[str, ...] | None:
+    """Delete a run and wait until that uid is gone, with its pods; the pods that are not, None for who may not list pods.
 
     A finished run's cluster goes first, so that no claim or domain is taken from under a pod; a live one is deleted
     whole, and KubeRay stops its job. Raises `ClusterError` when something stays.
@@ -65,7 +69,11 @@ def delete_run(
     cluster.delete(RAY_API, "RayJob", meta["name"], meta["namespace"], propagation="Foreground", uid=meta["uid"])
     wait_gone(cluster, rayjob, within=within)
     name = str(status_of(rayjob).get("rayClusterName") or "")
-    left = _names(_wait_for_pods(cluster, name, meta["namespace"], within) if name else ())
+    own = name and not (rayjob.get("spec") or {}).get("clusterSelector")
+    pods = _wait_for_pods(cluster, name, meta["namespace"], within) if own else []
+    if pods is None:
+        return None
+    left = _names(pods)
     if left:
         say(f"pods of the deleted run are still ending: {', '.join(left)}")
     return left
@@ -93,14 +101,15 @@ def _made_by(ray_cluster: Mapping[str, Any], uid: str) -> bool:
     return any(ref.get("uid") == uid for ref in ray_cluster["metadata"].get("ownerReferences") or ())
 
 
-def _wait_for_pods(cluster: Any, ray_cluster: str, namespace: str, within: float) -> list[Mapping[str, Any]]:
+def _wait_for_pods(cluster: Any, ray_cluster: str, namespace: str, within: float) -> list[Mapping[str, Any]] | None:
+    """The pods that are left after so many seconds; None for who may not see them, and so cannot wait for them."""
     deadline = time.monotonic() + within
     while True:
         try:
             pods = cluster.list("v1", "Pod", namespace, label_selector=f"{RAY_CLUSTER}={ray_cluster}")
         except ClusterError as error:
             if error.status == 403:
-                return []  # who may not see pods cannot wait for them
+                return None
             raise
         if not pods or time.monotonic() >= deadline:
             return list(pods)

@@ -148,7 +148,7 @@ class ClusterLitter:
 
     def _until_gone(self, removed: Sequence[Leftover]) -> set[str]:
         """Wait for pods and claims of what was removed; the runs of those that stay."""
-        waiting = {(left.namespace, kind, name): left.run for left in removed for kind, name in _waited_for(left)}
+        waiting = {(left.namespace, *what): left.run for left in removed for what in _waited_for(left)}
         deadline = time.monotonic() + GONE
         while waiting and time.monotonic() < deadline:
             waiting = {key: run for key, run in waiting.items() if self._there(*key)}
@@ -156,14 +156,11 @@ class ClusterLitter:
                 time.sleep(0.5)
         return set(waiting.values())
 
-    def _there(self, namespace: str, kind: str, name: str) -> bool:
-        version = "v1" if kind == "Pod" else next(c["apiVersion"] for c in self.seen.claims)
+    def _there(self, namespace: str, version: str, kind: str, name: str) -> bool:
         try:
             return self._cluster.get(version, kind, name, namespace) is not None
         except ClusterError as error:
-            if error.status == 403:
-                return False  # who may not look cannot wait
-            raise
+            return error.status != 403  # who may not look cannot wait; an outage is waited out
 
 
 def _waves(chosen: Sequence[Leftover]) -> Iterator[list[Leftover]]:
@@ -175,9 +172,11 @@ def _waves(chosen: Sequence[Leftover]) -> Iterator[list[Leftover]]:
     yield [left for left in chosen if left not in pods and left not in claims]
 
 
-def _waited_for(left: Leftover) -> list[tuple[str, str]]:
-    own = [(left.kind, left.name)] if left.kind in ("Pod", "ResourceClaim") else []
-    return own or [("Pod", name) for name in left.holds.pods]
+def _waited_for(left: Leftover) -> list[tuple[str, str, str]]:
+    """What has to be gone before the next group: apiVersion, kind and name."""
+    if left.kind in ("Pod", "ResourceClaim"):
+        return [(str(left.manifest["apiVersion"]), left.kind, left.name)]
+    return [("v1", "Pod", name) for name in left.holds.pods]
 
 
 def _did(left: Leftover) -> str:

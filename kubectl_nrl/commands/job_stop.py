@@ -40,11 +40,12 @@ class StopResult:
         run = self.run
         if self.deleted:
             had = "was deleted with its driver" if run.status.get("jobStatus") else "had no driver yet and was deleted"
-            return "\n".join([f"rayjob/{run.name} {had}", *([f"log: {self.log.path}"] if self.log else [])])
-        lines = [f"rayjob/{run.name}: {run.state}" + ("" if self.stopped else ", was over already")]
-        if self.released:
-            still = f", still ending: {', '.join(self.not_gone)}" if self.not_gone else ""
-            lines.append(f"released Ray cluster {self.released}{still}")
+            lines = [f"rayjob/{run.name} {had}"]
+        else:
+            lines = [f"rayjob/{run.name}: {run.state}" + ("" if self.stopped else ", was over already")]
+            lines += [f"released Ray cluster {self.released}"] if self.released else []
+        if self.not_gone:
+            lines.append(f"still ending: {', '.join(self.not_gone)}")
         if self.log is not None:
             lines.append(f"log: {self.log.path}")
         return "\n".join(lines)
@@ -64,7 +65,7 @@ class StopResult:
 
 
 def stop(args: argparse.Namespace, session: Session, cluster: Any, run: RunRecord) -> ExitCode:
-    """Stop a run and release it, and return when that is true.
+    """Stop a run and release it, and return when that is true; 4 when its pods do not go.
 
     Raises `UsageError` for a run that is not mine, unless forced, and `ClusterError` when Ray does not obey; then --force
     deletes the RayJob, whose pods take the driver with them.
@@ -114,10 +115,16 @@ def _delete(session: Session, cluster: Any, run: RunRecord, log: LogFacts | None
     """A run without a driver has no job to stop and nothing to remember; one that Ray cannot stop goes with its pods."""
     from ..apply import delete_run
 
-    delete_run(cluster, run.rayjob, say=session.output.progress, within=NOTICED)
+    left = delete_run(cluster, run.rayjob, say=lambda text: None, within=NOTICED)
     session.manager.observe({"event": "torn-down", "run": run.id, "rayjob": run.name, "namespace": run.namespace})
-    session.output.result(StopResult(run, False, True, run.ray_cluster, (), log))
-    return ExitCode.OK
+    session.output.result(StopResult(run, False, True, run.ray_cluster, left or (), log))
+    if left is None:
+        _say_unseen(session)
+    return ExitCode.GAVE_UP if left else ExitCode.OK
+
+
+def _say_unseen(session: Session) -> None:
+    session.output.warn("whether its pods are gone is not known: you may not list pods")
 
 
 def _stop_driver(session: Session, cluster: Any, run: RunRecord) -> None:
@@ -175,11 +182,13 @@ def _release(session: Session, cluster: Any, run: RunRecord, stopped: bool, log:
     from ..apply import holders, release, take_children
 
     released = release(cluster, run.rayjob, within=GONE)
-    if not released.left:
+    if released.seen and not released.left:
         take_children(cluster, run.rayjob, session.output.warn)
     session.manager.observe({"event": "torn-down", "run": run.id, "rayjob": run.name, "namespace": run.namespace})
     session.output.result(StopResult(run, stopped, False, released.ray_cluster, released.left, log))
     for holder in holders(cluster, run.namespace, run.ray_cluster, released.pods):
         session.output.warn(f"after {GONE:.0f} s {holder.words}")
         session.output.hint(holder.look)
-    return ExitCode.OK
+    if not released.seen:
+        _say_unseen(session)
+    return ExitCode.GAVE_UP if released.left else ExitCode.OK

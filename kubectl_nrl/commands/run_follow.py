@@ -5,14 +5,14 @@ The result is said before anything slow is waited for; Ctrl-C leaves the run alo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError, ExitCode
 from ..rayjob_state import STOPPED, Outcome, describe, parse_time, status_of
-from .connecting import note_wandb, ray_connector
+from .connecting import note_wandb, paste, ray_connector
 from .run_failure import of_rayjob
 from .run_launch import commands_for, say_left_alone
 from .run_panel import RunPanel
@@ -57,12 +57,14 @@ class Attending:
     """One run that this call created, attended to its end."""
 
     def __init__(
-        self, session: Session, cluster: Any, plan: Plan, rayjob: dict[str, Any], event: Tell, start_limit: float | None
-    ) -> None:
+        self, session: Session, cluster: Any, plan: Plan, rayjob: dict[str, Any], event: Tell, start_limit: float | None,
+        *, resume: str = "",
+    ) -> None:  # fmt: skip
+        """`resume` is the command that submits what this machine did not; empty for a run that is submitted."""
         from ..watch import Follow, RunTarget
 
         self._session, self._cluster, self._plan, self._event = session, cluster, plan, event
-        self._created = rayjob
+        self._created, self._resume = rayjob, resume
         self._wandb = ""
         self._outcome: Outcome | None = None
         #: The run's pods (uids) at its end, and whether their claims are to be waited for.
@@ -108,8 +110,8 @@ class Attending:
             self._panel.close(keep=True)
             interrupted = isinstance(error, KeyboardInterrupt)
             why = "interrupted" if interrupted else "nobody reads the output any more"
-            how = f"the run is over ({self._outcome.words})" if self._outcome else "the run goes on"
-            say_left_alone(self._session, self._plan.namespace, self._plan.run.id, f"{why}; {how}")
+            how = f"the run is over ({self._outcome.words})" if self._outcome else self._goes_on
+            self._say_left_alone(f"{why}; {how}")
             if not interrupted:
                 raise
             return ExitCode.INTERRUPTED
@@ -133,7 +135,7 @@ class Attending:
             raise self._log.failure
         if not end.complete and (end.bytes or outcome.exit_code != ExitCode.CLUSTER):
             output.warn(f"the end of the driver's log may be missing here ({end.bytes} bytes were read): {end.why}")
-        left = self._see_them_go(outcome)
+        left = self._left_behind(outcome)
         # Last, where it is seen, and because by now every death of a worker has arrived.
         log, died = self._path if end.bytes else "", self._follow.deaths()
         failure = of_rayjob(self._session, outcome, status_of(self._follow.rayjob), log, died)
@@ -143,20 +145,38 @@ class Attending:
             output.result(replace(self._result(outcome, end, left), failure=failure))
         return int(outcome.exit_code)
 
+    def _left_behind(self, outcome: Outcome) -> list[str]:
+        """What stays of what the end takes away (pods, claims). An API server that is away now changes no result."""
+        try:
+            return self._see_them_go(outcome)
+        except ClusterError as error:
+            output = self._session.output
+            output.warn(f"whether the run gave everything back could not be seen to the end: {error.message}")
+            output.hint(paste(self._session, self._plan.namespace, "status", self._plan.run.id))
+            return sorted(str(pod["metadata"]["name"]) for pod in self._follow.pods.values())
+
     def _see_them_go(self, outcome: Outcome) -> list[str]:
         """Wait for what the end takes away, releasing a stopped run, which no rule matches; what stays (pods, claims)."""
         from ..apply import holders, take_children, wait_for_claims
 
         lifetime, output = self._plan.lifetime, self._session.output
-        stays = lifetime.form == "keep" or lifetime.workers_after or self._nothing_ends_it(outcome)
-        if stays or not self._follow.ray_cluster:
+        unmatched = outcome.state == STOPPED and lifetime.form == "rules"
+        held = lifetime.workers_after and not unmatched
+        if lifetime.form == "keep" or held or self._nothing_ends_it(outcome) or not self._follow.ray_cluster:
             return []
         whole = outcome.state == STOPPED or not lifetime.head_kept
-        if outcome.state == STOPPED and lifetime.form == "rules":
+        if unmatched:
+            if lifetime.workers_after:
+                output.warn(
+                    "no deletion rule of KubeRay would end the hold of a stopped run (--hold): it is released now"
+                )
             self._release()
-        left = self._follow.until_gone(WORKERS, head_too=whole)
-        if not left and self._claims:
+        left: Sequence[Mapping[str, Any]] | None = self._follow.until_gone(WORKERS, head_too=whole)
+        if left == [] and self._claims:
             left = wait_for_claims(self._cluster, self._plan.namespace, self._pods, WORKERS)
+        if left is None:
+            output.warn(f"whether its {'pods' if whole else 'workers'} are gone is not known: they cannot be seen")
+            return []
         for holder in holders(self._cluster, self._plan.namespace, self._follow.ray_cluster, left):
             output.warn(f"after {WORKERS:.0f} s {holder.words}")
             output.hint(holder.look)
@@ -182,14 +202,22 @@ class Attending:
         except ClusterError as error:
             self._session.output.warn(f"the stopped run still holds its pods: {error.message}")
 
+    @property
+    def _goes_on(self) -> str:
+        return "its code is not submitted" if self._resume else "the run goes on"
+
+    def _say_left_alone(self, why: str) -> None:
+        resume = "" if self._outcome else self._resume
+        say_left_alone(self._session, self._plan.namespace, self._plan.run.id, why, resume=resume)
+
     def _not_the_end(self, end: End) -> ExitCode:
         plan, output = self._plan, self._session.output
         self._panel.close(keep=True)
         gave_up = end.how == "timeout"
         code = ExitCode.GAVE_UP if gave_up else ExitCode.UNKNOWN
         why = f"gave up waiting ({end.message})" if gave_up else f"the outcome is unknown: {end.message}"
-        output.error(f"{why}; it may still run" if not gave_up else f"{why}; the run goes on")
-        say_left_alone(self._session, plan.namespace, plan.run.id, f"run {plan.run.id} in namespace {plan.namespace}:")
+        output.error(f"{why}; it may still run" if not gave_up else f"{why}; {self._goes_on}")
+        self._say_left_alone(f"run {plan.run.id} in namespace {plan.namespace}:")
         if output.format != "text":
             rayjob = self._follow.rayjob or self._created
             state = describe(status_of(rayjob)) if gave_up else "UNKNOWN"
@@ -222,8 +250,8 @@ class Attending:
         from ..watch import is_worker
 
         lifetime = self._plan.lifetime
-        if not self._follow.ray_cluster or (outcome.state == STOPPED and lifetime.form != "keep"):
-            return None
+        if not self._follow.ray_cluster or (outcome.state == STOPPED and lifetime.form == "rules"):
+            return None  # released by this call
         for_good = lifetime.form == "keep" or self._nothing_ends_it(outcome)
         seconds = lifetime.workers_after if lifetime.workers_after else lifetime.head_after
         if not for_good and not seconds:

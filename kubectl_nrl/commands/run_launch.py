@@ -71,7 +71,7 @@ def launch(args: argparse.Namespace, session: Session, cluster: Any, config: Con
 def _launch(
     args: argparse.Namespace, session: Session, cluster: Any, config: Config, plan: Plan, handover: Handover | None
 ) -> ExitCode | int:
-    from ..apply import Created, dry_run, make_way, name_holder, up
+    from ..apply import Created, Uncertain, dry_run, make_way, name_holder, up
     from ..preflight import blocking
     from .run_follow import Attending
 
@@ -104,11 +104,17 @@ def _launch(
             event({"event": "submitted"})
         if submitted and not plan.wait:
             return _leave(session, plan, created.workload)
-        attending = Attending(session, cluster, plan, created.workload, event, start_limit(args))
+        resume = handover.resume if handover is not None and not handover.done else ""
+        attending = Attending(session, cluster, plan, created.workload, event, start_limit(args), resume=resume)
     except Stuck as stuck:
         return give_up(session, cluster, plan.run.id, stuck, commands_for(session, plan.namespace, plan.run.id), event)
+    except Uncertain:
+        say_left_alone(session, plan.namespace, plan.run.id, f"run {plan.run.id} may exist")
+        raise
     except KeyboardInterrupt:
-        if created.workload is not None:
+        if created.uncertain:
+            say_left_alone(session, plan.namespace, plan.run.id, f"interrupted; run {plan.run.id} may exist")
+        elif created.workload is not None:
             open_end = handover is not None and not handover.done
             why = "interrupted; its code is not submitted" if open_end else "interrupted; the run goes on"
             say_left_alone(
@@ -144,8 +150,13 @@ def _submit(
     try:
         done = handover.complete(rayjob, timeout, event)
     except ClusterError:
-        session.output.progress(f"rayjob/{rayjob['metadata']['name']} cannot be submitted; deleting it")
-        delete_run(cluster, rayjob, say=session.output.progress)
+        name, namespace = rayjob["metadata"]["name"], rayjob["metadata"]["namespace"]
+        session.output.progress(f"rayjob/{name} cannot be submitted; deleting it")
+        try:
+            delete_run(cluster, rayjob, say=session.output.progress)
+        except ClusterError as stays:  # the refusal is what the person has to know of
+            session.output.warn(f"rayjob/{name} may still hold what it has: {stays.message}")
+            session.output.hint(paste(session, namespace, "job", "stop", f"rayjob/{name}"))
         raise
     return done, max(0.0, timeout - (time.monotonic() - started))
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Item:
     """`obj` is the RayCluster, or the RayJob that `run` reads. `due` and `log` are a finished run's; `pods` those that it still has;
     `daemons` are those of a cluster that was named, `jobs` what else goes on there (None: not asked, or not known), `ran` the run on it
-    that was named.
+    that was named. `blind`: its pods may not be seen, so that nobody knows what it holds.
 
     `commands` may be pasted: `logs` and `stop` for a run.
     """
@@ -37,6 +37,7 @@ class Item:
     daemons: Sequence[DaemonView] = ()
     jobs: Sequence[ClusterJob] | None = None
     ran: SeenRun | None = None
+    blind: bool = False
 
     @property
     def kind(self) -> str:
@@ -122,7 +123,7 @@ class Item:
             "rayCluster": run.ray_cluster if run is not None else self.name,
             "podsReady": ready,
             "podsTotal": total,
-            "gpusHeld": self.gpus,
+            "gpusHeld": None if self.blind else self.gpus,
             "groups": [_group_data(group) for group in self.snapshot.groups],
             "troubles": [_trouble_data(trouble, self.namespace) for trouble in self.snapshot.troubles],
             "notes": list(self.snapshot.notes),

@@ -77,12 +77,12 @@ def several(
 
     waits = any(unready(obj if obj["kind"] == "RayJob" else None, pods_of(obj)) for obj in objects)
     events = () if everywhere or not waits else warnings(cluster, namespace, reading)
-    notes = tuple(reading.notes)
+    notes, blind = tuple(reading.notes), "pods" in reading.refused
     found = []
     for obj in objects:
         job = obj["kind"] == "RayJob"
         ray = clusters.get((obj["metadata"]["namespace"], _ray_cluster_name(obj))) if job else obj
-        found.append(Situation(obj if job else None, ray, tuple(pods_of(obj)), events, (), notes))
+        found.append(Situation(obj if job else None, ray, tuple(pods_of(obj)), events, (), notes, blind))
     return [item(session, situation) for situation in found]
 
 
@@ -98,14 +98,14 @@ def item(session: Session, found: Situation) -> Item:
         snapshot = replace(snapshot, notes=(*snapshot.notes, note))
     if found.rayjob is None:
         assert found.ray_cluster is not None
-        return Item(found.ray_cluster, snapshot, _there(found.pods))
+        return Item(found.ray_cluster, snapshot, _there(found.pods), blind=found.blind)
     run = RunRecord(found.rayjob)
     own = not (run.rayjob.get("spec") or {}).get(
         "clusterSelector"
     )  # the pods of a cluster that it only uses are not its own
     return Item(
         found.rayjob, snapshot, _there(found.pods) if own else (), run, lifetimes(run.rayjob) if run.final and own else None,
-        _log(session, run), _commands(session, run),
+        _log(session, run), _commands(session, run), blind=found.blind and own,
     )  # fmt: skip
 
 

@@ -93,7 +93,7 @@ class Status:
             "OWNER": (item.owner or "-") if self.whose else "",
             "STATE": item.state,
             "PODS": f"{ready}/{total}" if total else "-",
-            "GPUS": str(item.gpus),
+            "GPUS": "?" if item.blind else str(item.gpus),
             "AGE": span(age),
             "TROUBLE": printable(troubles[0].line) + more if troubles else "",
         }
@@ -180,7 +180,7 @@ def holding(item: Item, now: datetime) -> str:
     from ..reasons import is_worker
 
     if not item.pods:
-        return "nothing"
+        return "not known: its pods may not be listed" if item.blind else "nothing"
     workers = sum(map(is_worker, item.pods))
     what = f"{len(item.pods)} pod{'s' if len(item.pods) != 1 else ''}" if workers else "its head, for the log"
     gpus = f"{item.gpus} GPUs in {what}" if item.gpus else what
@@ -222,7 +222,7 @@ def _places(item: Item) -> Iterator[tuple[str, str]]:
         yield "wandb", wandb
     if "logs" in commands:
         yield ("read it" if item.final or "stop" not in commands else "follow it"), commands["logs"]
-    if "stop" in commands and (item.pods or not item.final):
+    if "stop" in commands and (item.pods or item.blind or not item.final):
         yield ("release it" if item.final else "stop it"), commands["stop"]
 
 

@@ -70,7 +70,7 @@ def give_up(
     output.error(f"gave up: {stuck.message}", advice(trouble, namespace))
     output.progress(f"deleting rayjob/{name}, so that it holds nothing")
     event({"event": "gave-up", "reason": trouble.reason, "message": trouble.line})
-    left: Sequence[str] = ()
+    left: Sequence[str] | None = ()
     try:
         left = delete_run(cluster, rayjob, say=output.progress, within=GONE)
     except KeyboardInterrupt:
@@ -80,11 +80,12 @@ def give_up(
         output.error(f"rayjob/{name} may still hold what it has: {error.message}", error.hint or commands["stop"])
         left = list(stuck.pods)
     else:
-        output.progress(f"rayjob/{name} is gone" + ("" if left else ", and so are its pods"))
+        pods = ", and so are its pods" if left == () else "; its pods cannot be seen" if left is None else ""
+        output.progress(f"rayjob/{name} is gone{pods}")
         event({"event": "torn-down"})
     if output.format != "text":
         state = str(status_of(rayjob).get("jobDeploymentStatus") or "Created")
         code = int(ExitCode.GAVE_UP)
-        result = RunResult(run_id, rayjob, state, trouble.reason, trouble.line, code, commands, not_gone=left)
+        result = RunResult(run_id, rayjob, state, trouble.reason, trouble.line, code, commands, not_gone=left or ())
         output.result(result)
     return ExitCode.GAVE_UP

@@ -22,10 +22,11 @@ WARNINGS = "type!=Normal"
 
 
 class Reading:
-    """The few questions that were asked, and a note for each that may not be."""
+    """The few questions that were asked, and a note for each that may not be; `refused` is what they were about."""
 
     def __init__(self) -> None:
         self.notes: dict[str, None] = {}
+        self.refused: set[str] = set()
 
     def ask(self, ask: Callable[[], Iterable[Mapping[str, Any]]], what: str) -> tuple[Mapping[str, Any], ...]:
         """The answer; nothing, and a note, where it is refused. Raises `ClusterError` for anything else."""
@@ -34,6 +35,7 @@ class Reading:
         except ClusterError as error:
             if error.status != 403:
                 raise
+            self.refused.add(what)
             self.notes[f"{what} may not be read with these permissions"] = None
             return ()
 
@@ -48,16 +50,18 @@ def gather(
 ) -> Situation:
     """Everything at once, for a look at a run (its RayJob) or at a long-lived RayCluster.
 
-    `cluster` reads (`kubectl_nrl.cluster.Cluster`). The run's RayCluster is read by its present name; events, claims and
-    providers are asked only when something is not ready. Raises `ClusterError` for an outage.
+    `cluster` reads (`kubectl_nrl.cluster.Cluster`). The run's RayCluster is read by its present name, and so are its pods, which
+    outlive it while they end; events, claims and providers are asked only when something is not ready. Raises `ClusterError` for an
+    outage.
     """
     reading = Reading()
+    name = name_of(ray_cluster) if ray_cluster is not None else ""
     if rayjob is not None and ray_cluster is None:
         name = str(status_of(rayjob).get("rayClusterName") or "")
         ray_cluster = _ray_cluster(cluster, namespace, name, reading) if name else None
     pods: tuple[Mapping[str, Any], ...] = ()
-    if ray_cluster is not None:
-        selector = f"{RAY_CLUSTER}={name_of(ray_cluster)}"
+    if name:
+        selector = f"{RAY_CLUSTER}={name}"
         pods = reading.ask(lambda: cluster.list("v1", "Pod", namespace, label_selector=selector), "pods")
     events: tuple[Mapping[str, Any], ...] = ()
     said: tuple[Reason, ...] = ()
@@ -65,7 +69,7 @@ def gather(
     if top is not None and unready(rayjob, pods):
         events = warnings(cluster, namespace, reading)
         said = tuple(sayings(cluster, top, pods, events, providers, _noted(reading)))
-    return Situation(rayjob, ray_cluster, pods, events, said, tuple(reading.notes))
+    return Situation(rayjob, ray_cluster, pods, events, said, tuple(reading.notes), "pods" in reading.refused)
 
 
 def _noted(reading: Reading) -> Callable[[str], None]:

@@ -71,7 +71,12 @@ def _ask(
     cluster: Any, connect: Callable[[Mapping[str, Any]], Any], namespace: str, name: str, uid: str
 ) -> dict[str, Mapping[str, Any]] | str:
     """The cluster's jobs by id, or why they are not known."""
-    live = cluster.get(RAY_API, "RayCluster", name, namespace)
+    try:
+        live = cluster.get(RAY_API, "RayCluster", name, namespace)
+    except ClusterError as error:
+        if error.status != 403:
+            raise
+        return error.message
     if live is None or live["metadata"]["uid"] != uid:
         return f"raycluster/{name} is gone"
     try:

@@ -17,8 +17,15 @@ class Feeds:
         self._cluster, self._namespace = cluster, namespace
         self._queue: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
 
-    def watch(self, source: str, api: str, kind: str, stop: threading.Event, **words: Any) -> None:
-        """Feed that kind's changes as `source` until `stop`, and the error that ends it early as `SOURCE refused`."""
+    def watch(
+        self, source: str, api: str, kind: str, stop: threading.Event, *, whole: bool = False, **words: Any
+    ) -> None:
+        """Feed that kind's changes as `source` until `stop`, and the error that ends it early as `SOURCE refused`.
+
+        With `whole`, all that is there comes at once as well, as `SOURCE listed`: only then is nothing there known to be none.
+        """
+        if whole:
+            words["listed"] = lambda items: self.put(f"{source} listed", items)
 
         def run() -> None:
             try:

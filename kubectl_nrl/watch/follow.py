@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from ..api import Provider
 from ..errors import ClusterError
-from ..labels import RAY_API
+from ..labels import RAY_API, RAY_CLUSTER
 from ..rayjob_state import Outcome, describe, message_of, outcome, span, status_of
 from ..reasons import Snapshot, Trouble, is_worker
 from ..triage import DeadPod
@@ -125,14 +125,28 @@ class Follow:
         self._judge()  # the last picture
         return self._end
 
-    def until_gone(self, within: float, *, head_too: bool) -> list[Mapping[str, Any]]:
-        """Wait until the workers (with `head_too` all pods) are gone; the pods that are left after `within` seconds."""
+    def until_gone(self, within: float, *, head_too: bool) -> list[Mapping[str, Any]] | None:
+        """Wait until the workers (with `head_too` all pods) are gone; the pods that are left after `within` seconds.
+
+        None when that cannot be told: pods may not be seen, or the API server has not said which there are.
+        """
         deadline = self._clock() + within
         while True:
-            left = [p for p in self.pods.values() if head_too or is_worker(p)]
-            if not left or self._clock() >= deadline:
+            pods = self._pods_now()
+            left = None if pods is None else [p for p in pods if head_too or is_worker(p)]
+            if left == [] or self._clock() >= deadline or (left is None and self._wait.refused):
                 return left
-            self._take(0.25)
+            self._take(0.25 if not self._wait.refused else 1.0)
+
+    def _pods_now(self) -> Sequence[Mapping[str, Any]] | None:
+        """All pods of the present attempt; asked for where they may be listed and not watched."""
+        if not self._wait.refused:
+            return tuple(self.pods.values()) if self._wait.listed else None
+        selector = f"{RAY_CLUSTER}={self.ray_cluster}"
+        try:
+            return tuple(self._cluster.list("v1", "Pod", self._target.namespace, label_selector=selector))
+        except ClusterError:
+            return None
 
     def close(self) -> None:
         self._stop.set()

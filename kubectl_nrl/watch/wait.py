@@ -47,6 +47,8 @@ class Wait:
         self._stop = threading.Event()
         self.ray_cluster = ""
         self.pods: dict[str, Mapping[str, Any]] = {}
+        #: Whether `pods` are all that there are: a list of them has arrived, or why there will be none.
+        self.listed, self.refused = False, False
         #: Pods of the attempt that died, by name: what killed a run is often deleted before the run is over.
         self.deaths: dict[str, DeadPod] = {}
         self._object: Mapping[str, Any] | None = None
@@ -68,8 +70,9 @@ class Wait:
         self._stop.set()
         self._stop = threading.Event()
         self.ray_cluster, self.pods, self._object, self._answer = name, {}, None, Answer()
-        self.deaths = {}
-        self._feeds.watch(f"pods {name}", "v1", "Pod", self._stop, label_selector=f"{RAY_CLUSTER}={name}")
+        self.deaths, self.listed, self.refused = {}, False, False
+        selector = f"{RAY_CLUSTER}={name}"
+        self._feeds.watch(f"pods {name}", "v1", "Pod", self._stop, whole=True, label_selector=selector)
         self._feeds.watch(f"rayclusters {name}", "ray.io/v1", "RayCluster", self._stop, name=name)
         return True
 
@@ -88,7 +91,15 @@ class Wait:
         if source == "inquiry":
             self._on_answer(item)
         elif source.endswith(" refused"):
+            self.refused = self.refused or (kind == "pods" and of == f"{self.ray_cluster} refused")
             self._warn(f"{kind} cannot be watched: {item.message}")
+        elif source == f"pods {self.ray_cluster} listed":
+            for pod in item:
+                self._on_pod(str(pod["metadata"].get("uid")), pod, gone=False)
+            self.listed = True
+            self.changed()
+        elif source.endswith(" listed"):
+            return  # of an earlier attempt
         elif of == self.ray_cluster and item.type not in ("LOST", "BACK"):  # else of an earlier attempt's
             self.saw(item.object)
             gone, uid = item.type == "DELETED", str(item.object["metadata"].get("uid"))

@@ -38,8 +38,17 @@ def test_pods_that_do_not_go_are_named() -> None:
 
 def test_a_cluster_that_the_run_did_not_make_is_left_alone() -> None:
     cluster, job = stopped(owner="somebody")
-    assert release(cluster, job, within=0.1).ray_cluster == ""
+    released = release(cluster, job, within=0.1)
+    assert (released.ray_cluster, released.left) == ("", ()), "nor are its pods waited for"
     assert ("RayCluster", "default", "r-abc") in cluster.objects
+
+
+def test_pods_that_may_not_be_listed_are_not_taken_for_gone() -> None:
+    cluster, job = stopped()
+    cluster.faults["list", "Pod"] = ClusterError("cannot list pods", status=403, reason="Forbidden")
+    released = release(cluster, job, within=0.1)
+    assert (released.ray_cluster, released.left, released.seen) == ("r-abc", (), False)
+    assert delete_run(cluster, job, say=lambda text: None) is None
 
 
 def test_a_run_without_a_cluster_holds_nothing() -> None:

@@ -9,7 +9,7 @@ from fake_cluster import FakeCluster
 from plans import plan, planned, rayjob
 
 from kubectl_nrl.api import Ref
-from kubectl_nrl.apply import Created, up
+from kubectl_nrl.apply import Created, Uncertain, up
 from kubectl_nrl.errors import ClusterError
 
 CLAIM = planned("ResourceClaimTemplate", "claim")
@@ -118,6 +118,66 @@ def test_a_create_whose_answer_was_lost_and_did_not_arrive_rolls_back() -> None:
     bring = Bring(cluster, CLAIM, JOB)
     assert isinstance(bring.error, ClusterError)
     assert cluster.objects == {}
+
+
+def lose(cluster: FakeCluster, error: BaseException, *silences: ClusterError) -> None:
+    """The RayJob's creation arrives and its answer does not; then the API server is away for so many questions."""
+    create, get = cluster.create, cluster.get
+    away = list(silences)
+
+    def lossy(manifest: Any, **words: Any) -> Any:
+        made = create(manifest, **words)
+        if manifest["kind"] == "RayJob":
+            raise error
+        return made
+
+    def silent(api: str, kind: str, *words: Any) -> Any:
+        if kind == "RayJob" and away:
+            raise away.pop(0)
+        return get(api, kind, *words)
+
+    cluster.create, cluster.get = lossy, silent  # type: ignore[method-assign]
+
+
+LOST = ClusterError("lost the API server", reason="ConnectionLost")
+AWAY = ClusterError("cannot reach the API server", reason="Unreachable")
+
+
+def test_a_lost_answer_is_asked_about_until_the_api_server_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    cluster = FakeCluster()
+    lose(cluster, LOST, AWAY, ClusterError("starting", status=503), AWAY)
+    bring = Bring(cluster, CLAIM, JOB)
+    assert bring.error is None and owners(cluster, "ResourceClaimTemplate", "claim")
+    assert bring.said == ["rayjob/demo was sent and nothing came back; asking whether it is there"]
+
+
+@pytest.mark.parametrize("silence", [AWAY, ClusterError("forbidden", status=403)])
+def test_a_workload_that_nobody_can_tell_of_may_run_and_nothing_is_taken_from_it(
+    monkeypatch: pytest.MonkeyPatch, silence: ClusterError
+) -> None:
+    monkeypatch.setattr("kubectl_nrl.apply.create.UNANSWERED", 0.0)
+    cluster = FakeCluster()
+    lose(cluster, LOST, silence)
+    bring = Bring(cluster, CLAIM, JOB)
+    assert isinstance(bring.error, Uncertain) and bring.error.exit_code == 6
+    assert "whether rayjob/demo was created is not known" in bring.error.message
+    assert bring.created.uncertain and not bring.verbs("delete")
+
+
+def test_ctrl_c_while_the_workload_is_sent_takes_nothing_back_when_nobody_can_tell() -> None:
+    cluster = FakeCluster()
+    lose(cluster, KeyboardInterrupt(), AWAY)
+    bring = Bring(cluster, CLAIM, JOB)
+    assert isinstance(bring.error, KeyboardInterrupt)
+    assert bring.created.uncertain and not bring.verbs("delete")
+
+
+def test_what_was_never_sent_is_certain() -> None:
+    cluster = FakeCluster()
+    cluster.faults["create", "RayJob"] = AWAY
+    bring = Bring(cluster, CLAIM, JOB)
+    assert bring.error is AWAY and cluster.objects == {} and ("get", "RayJob", "demo") not in cluster.calls
 
 
 def test_a_roll_back_that_is_refused_says_what_to_delete() -> None:

@@ -175,6 +175,29 @@ def test_what_only_changed_is_judged_again_and_goes(yard: Yard) -> None:
     assert yard.cluster.objects == {}
 
 
+def test_claims_are_waited_for_whatever_else_is_looked_at_meanwhile(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second claim changes and goes while it is deleted: the look that follows sees no claim at all."""
+    monkeypatch.setattr("kubectl_nrl.commands.clean_cluster.GONE", 5.0)
+    yard.cluster.groups["resource.k8s.io"] = ("v1",)
+    for name in ("a", "b"):
+        yard.put("ResourceClaim", name, run="r")
+    real = yard.cluster.delete
+
+    def delete(api: str, kind: str, name: str, namespace: str, **words: Any) -> bool:
+        if name == "b":
+            yard.cluster.remove("ResourceClaim", "b")
+            raise ClusterError("it changed", status=409, reason="Conflict")
+        return real(api, kind, name, namespace, **words)
+
+    yard.cluster.delete = delete  # type: ignore[method-assign]
+    done = yard.clean()
+    assert done.exit == 1
+    assert "resourceclaim/b was left: it changed meanwhile" in done.err
+    assert yard.cluster.objects == {}
+
+
 def test_pods_that_stay_keep_their_domain(yard: Yard) -> None:
     """Deleted under its pods a domain takes NVLink from them."""
     yard.stopped("a")

@@ -123,6 +123,12 @@ def test_a_cluster_that_cannot_be_asked_leaves_its_runs_unknown(world: World) ->
     assert (listed["state"], listed["message"]) == ("UNKNOWN", "the head is away")
 
 
+def test_a_ray_cluster_that_may_not_be_read_leaves_its_runs_unknown_and_the_list_whole(world: World) -> None:
+    world.cluster.faults["get", "RayCluster"] = ClusterError("cannot get rayclusters", status=403, reason="Forbidden")
+    (listed,) = world.elsewhere("runs -o json").ok().result("runs")
+    assert (listed["state"], listed["message"]) == ("UNKNOWN", "cannot get rayclusters")
+
+
 def test_records_that_may_not_be_read_are_a_note(world: World) -> None:
     world.cluster.faults["list", "ConfigMap"] = ClusterError("forbidden", status=403)
     done = world.elsewhere("runs").ok()

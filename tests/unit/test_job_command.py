@@ -242,6 +242,26 @@ def test_stop_of_a_run_without_a_driver_deletes_it(world: World) -> None:
     assert ("RayJob", "default", "r") not in world.cluster.objects
 
 
+def test_stop_gives_up_on_pods_that_do_not_go_and_names_them(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kubectl_nrl.commands.job_stop.GONE", 0.1)
+    monkeypatch.setattr("kubectl_nrl.commands.job_stop.NOTICED", 0.1)
+    world.put(DONE)
+    world.cluster.after.clear()
+    done = world.run("job stop id-1 -o json")
+    assert (done.exit, done.result("job_stop")["notGone"]) == (4, ["r-w0"])
+    world.put({"jobDeploymentStatus": "Initializing", "jobStatus": ""}, name="q", run="id-2")
+    world.cluster.after.clear()
+    done = world.run("job stop id-2")
+    assert (done.exit, done.out) == (4, "rayjob/q had no driver yet and was deleted\nstill ending: q-w0\n")
+
+
+def test_stop_does_not_say_of_pods_that_may_not_be_listed_that_they_are_gone(world: World) -> None:
+    world.put(DONE)
+    world.cluster.faults["list", "Pod"] = ClusterError("cannot list pods", status=403, reason="Forbidden")
+    done = world.run("job stop id-1").ok()
+    assert "warning: whether its pods are gone is not known: you may not list pods" in done.err
+
+
 def test_a_head_out_of_reach_leaves_the_run_and_names_the_way_out(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -146,6 +146,60 @@ def test_a_stopped_run_is_released_since_no_rule_does(world: World) -> None:
     assert ("RayJob", "default", JOB) in world.cluster.objects
 
 
+def test_a_stopped_run_is_released_although_it_was_to_be_held(world: World) -> None:
+    """No deletion rule matches STOPPED: the hold would never end."""
+    world.play(*RAN, ("Complete", "STOPPED"), pods_go=False)
+    world.cluster.after["delete", "RayCluster"] = lambda: [world.cluster.remove("Pod", n) for n in ("head", "w0")]
+    done = world.run("--hold 600 -o json")
+    assert done.exit == 5
+    assert "(--hold): it is released now" in done.err
+    assert (done.result("run")["held"], done.result("run")["notGone"]) == (None, [])
+    assert ("RayCluster", "default", "t-test-x1") not in world.cluster.objects
+
+
+def test_a_stopped_run_that_kuberay_itself_ends_after_its_hold_says_what_it_holds(world: World) -> None:
+    world.facts = replace(world.facts, deletion_rules=False)
+    world.play(*RAN, ("Complete", "STOPPED"), pods_go=False, endTime="2026-01-02T03:05:02Z")
+    done = world.run("--hold 600")
+    assert done.exit == 5
+    assert "held until 2026-01-02 03:15:02 UTC (--hold): head (cpu 200m, memory 1Gi); w0" in done.err
+    assert not [c for c in world.cluster.calls if c[0] == "delete"]
+
+
+def test_an_api_server_that_is_away_after_the_end_changes_no_result(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(self: Any, within: float, *, head_too: bool) -> Any:
+        raise ClusterError("cannot reach the API server", reason="Unreachable")
+
+    monkeypatch.setattr("kubectl_nrl.watch.Follow.until_gone", away)
+    world.play(*RAN, ("Complete", "SUCCEEDED"), pods_go=False)
+    done = world.run("-o json").ok()
+    result = done.result("run")
+    assert (result["state"], result["exitCode"], result["notGone"]) == ("SUCCEEDED", 0, ["head", "w0"])
+    assert f"cannot reach the API server\nhint: kubectl nrl status {RUN_ID} -n default" in done.err
+
+
+def test_pods_that_may_be_listed_and_not_watched_are_waited_for_all_the_same(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kubectl_nrl.commands.run_follow.WORKERS", 0.3)
+    world.cluster.faults["watch", "Pod"] = ClusterError("cannot watch pods", status=403, reason="Forbidden")
+    world.play(*RAN, ("Complete", "SUCCEEDED"), pods_go=False)
+    done = world.run("-o json").ok()
+    assert done.result("run")["notGone"] == ["w0"]
+    assert "the workers are gone" not in done.err
+
+
+def test_workers_that_nobody_may_see_are_not_said_to_be_gone(world: World) -> None:
+    for verb in ("watch", "list"):
+        world.cluster.faults[verb, "Pod"] = ClusterError("cannot look at pods", status=403, reason="Forbidden")
+    world.play(*RAN, ("Complete", "SUCCEEDED"), pods_go=False)
+    done = world.run().ok()
+    assert "warning: whether its workers are gone is not known: they cannot be seen" in done.err
+    assert "the workers are gone" not in done.err
+
+
 def test_workers_that_stay_are_named(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kubectl_nrl.commands.run_follow.WORKERS", 0.3)
     world.play(*RAN, ("Complete", "SUCCEEDED"), pods_go=False)
@@ -220,6 +274,27 @@ def test_ctrl_c_while_creating_takes_back_what_was_made(world: World) -> None:
     done = world.run()
     assert done.exit == 130
     assert world.cluster.objects == {}
+
+
+def test_a_run_of_which_nobody_can_tell_whether_it_exists_says_how_to_come_back(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kubectl_nrl.apply.create.UNANSWERED", 0.0)
+    create = world.cluster.create
+
+    def lossy(manifest: Any, *, namespace: str, dry_run: bool = False) -> Any:
+        made = create(manifest, namespace=namespace, dry_run=dry_run)
+        if manifest["kind"] == "RayJob" and not dry_run:
+            world.cluster.faults["get", "RayJob"] = ClusterError("cannot reach it", reason="Unreachable")
+            raise ClusterError("lost the API server", reason="ConnectionLost")
+        return made
+
+    monkeypatch.setattr(world.cluster, "create", lossy)
+    done = world.run("-o json --context some")
+    assert done.exit == 6 and done.json["exitCode"] == 6
+    assert f"stop and release: kubectl nrl job stop {RUN_ID} -n default --context some" in done.err
+    assert f"whether rayjob/{JOB} was created is not known: lost the API server" in done.err
+    assert ("RayJob", "default", JOB) in world.cluster.objects
 
 
 def test_no_wait_returns_at_once_with_the_lines(world: World) -> None:

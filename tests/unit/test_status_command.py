@@ -136,6 +136,31 @@ def test_a_ray_cluster_that_is_not_there_yet(world: World) -> None:
     assert world.items("status a")[0]["podsTotal"] == 0
 
 
+@pytest.mark.parametrize("fault", [None, ClusterError("no", status=403, reason="Forbidden")], ids=["gone", "forbidden"])
+def test_pods_that_outlive_their_ray_cluster_are_still_held(world: World, fault: ClusterError | None) -> None:
+    """A node that does not answer keeps its pods, and their GPUs, for long after the RayCluster object has gone."""
+    world.rayjob("a", DONE, {"w0": READY})
+    world.cluster.remove("RayCluster", "a-x")
+    if fault:
+        world.cluster.faults["get", "RayCluster"] = fault
+    [item] = world.items("status a")
+    assert item["gpusHeld"] == 4
+    done = world.run("status a")
+    assert "holds      4 GPUs in 1 pod" in done.out
+    assert "run id-a is over and still holds 4 GPUs" in done.err
+
+
+def test_what_a_run_holds_is_not_known_where_its_pods_may_not_be_listed(world: World) -> None:
+    world.rayjob("a", DONE, {"head": READY, "w0": READY})
+    world.rayjob("b", RUNNING, {"head": READY, "w0": READY})
+    world.cluster.faults["list", "Pod"] = ClusterError("no", status=403, reason="Forbidden")
+    out = world.run("status a").ok().out
+    assert "holds      not known: its pods may not be listed" in out
+    assert "release it kubectl nrl job stop id-a -n default" in out
+    assert [i["gpusHeld"] for word in ("a", "b", "") for i in world.items(f"status {word}")] == [None, None, None]
+    assert world.run("status").ok().out.splitlines()[1].split()[3] == "?"
+
+
 def test_pods_of_a_cluster_that_a_run_only_uses_are_not_what_it_holds(world: World) -> None:
     world.rayjob("a", STOPPED, {"head": READY, "w0": READY}, spec={"clusterSelector": {"ray.io/cluster": "a-x"}})
     assert "still holds" not in world.run("status").ok().err

@@ -201,6 +201,8 @@ def test_timeout_counts_from_the_start(world: World) -> None:
     done = world.run("--timeout 1")
     assert done.exit == 4
     assert world.jobs.did == []
+    assert "gave up waiting (Initializing: its Ray cluster is starting); its code is not submitted" in done.err
+    assert f"upload and submit: kubectl nrl job resume {RUN_ID} --repo-root {world.project.path} -n default" in done.err
 
 
 @pytest.mark.parametrize(
@@ -246,6 +248,16 @@ def test_what_ray_refuses_takes_the_run_back(world: World, status: int) -> None:
     assert done.exit == 3
     assert "Ray does not take it" in done.err
     assert ("RayJob", "default", JOB) not in world.cluster.objects
+
+
+def test_what_ray_refuses_is_said_also_when_the_run_cannot_be_taken_back(world: World) -> None:
+    world.jobs.trouble["upload"] = [ClusterError("Ray does not take it", status=413, reason="RayRefused")]
+    world.cluster.faults["delete", "RayJob"] = ClusterError("cannot delete rayjobs", status=403, reason="Forbidden")
+    done = world.run()
+    assert done.exit == 3
+    assert "error: Ray does not take it" in done.err
+    assert f"rayjob/{JOB} may still hold what it has: cannot delete rayjobs" in done.err
+    assert f"hint: kubectl nrl job stop rayjob/{JOB} -n default" in done.err
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])

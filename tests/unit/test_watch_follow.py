@@ -257,6 +257,25 @@ def test_waiting_for_the_workers_to_go_counts_the_head_only_when_asked(run: Any)
     assert len(watching.follow.until_gone(0.1, head_too=True)) == 1
 
 
+def test_pods_of_an_attempt_that_were_not_listed_yet_are_not_gone(run: Any) -> None:
+    """An attempt that is seen first at its end, after an outage: its pods are asked for, and until then nothing is known."""
+    watching = run()
+    listing, watch = threading.Event(), watching.cluster.watch
+
+    def late(api: str, kind: str, *words: Any, **more: Any) -> Any:
+        if kind == "Pod":
+            listing.wait(60)
+        yield from watch(api, kind, *words, **more)
+
+    watching.cluster.watch = late
+    watching.pod("w0")
+    watching.status("Complete", "SUCCEEDED", rayClusterName="r-abc")
+    watching.end()
+    assert watching.follow.until_gone(0.1, head_too=False) is None
+    listing.set()
+    assert [p["metadata"]["name"] for p in watching.follow.until_gone(2.0, head_too=False)] == ["w0"]
+
+
 def test_a_ready_cluster_without_a_driver_is_named_once(run: Any) -> None:
     now = [0.0]
     watching = run(clock=lambda: now[0])
