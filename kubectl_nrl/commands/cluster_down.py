@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError, ExitCode, UsageError
 from ..labels import RAY_API
-from .cluster_guard import goer, guard
+from .cluster_guard import goer, guard, say_interrupted
 from .cluster_up import plan_for, targets
 from .connecting import namespace_of, open_cluster, paste
 from .run_launch import say_namespace
@@ -118,7 +118,7 @@ def _name(session: Session, namespace: str, word: str) -> str:
 def _delete(
     args: argparse.Namespace, session: Session, cluster: Any, namespace: str, going: Sequence[Doomed], absent: Sequence[str]
 ) -> ExitCode:  # fmt: skip
-    from ..apply import take_down, words_of
+    from ..apply import TakenDown, take_down, words_of
 
     mains: list[tuple[Mapping[str, Any], str]] = [(d.main, d.pod_selector) for d in going if d.main is not None]
     goers = [goer(session, cluster, live, selector) for live, selector in mains]
@@ -134,7 +134,12 @@ def _delete(
     )
     guard(session, goers, yes=args.yes, force=args.force, command=command)
     within = float(args.timeout) if args.wait else None
-    done = take_down(cluster, going, within=within, say=session.output.progress)
+    done = TakenDown()
+    try:
+        take_down(cluster, going, within=within, say=session.output.progress, done=done)
+    except KeyboardInterrupt:
+        say_interrupted(session, done, [words_of(obj) for d in going for obj in d.objects], command)
+        raise
     for live, _ in mains:
         session.manager.observe(
             {"event": "torn-down", "kind": live["kind"], "name": live["metadata"]["name"], "namespace": namespace}

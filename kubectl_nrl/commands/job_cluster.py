@@ -94,6 +94,8 @@ def logs(session: Session, cluster: Any, job: ClusterJob, *, follow: bool, lines
         reader.stop()
     if reader.failure is not None:
         raise reader.failure
+    if output.unseen is not None and not follow:
+        raise output.unseen
     if not read.complete:
         output.warn(f"the end of the log may be missing here: {read.why}")
     code = _exit_code(ended) if follow else ExitCode.OK
@@ -120,6 +122,10 @@ def stop(args: argparse.Namespace, session: Session, cluster: Any, job: ClusterJ
         with connect(job.cluster.name) as jobs:
             jobs.stop(job.submission_id)
         ended = _until_over(connect, job, session.output.progress, ENDED)
+    except KeyboardInterrupt:
+        again = paste(session, job.cluster.namespace, "job", "stop", job.id)
+        session.output.plain(f"interrupted; job {job.id} may go on\n  go on stopping it: {again}")
+        raise
     except ClusterError as error:
         down = paste(session, job.cluster.namespace, "cluster", "list")
         message = f"job {job.id} on raycluster/{job.cluster.name} was not stopped: {error.message}"

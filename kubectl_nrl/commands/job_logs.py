@@ -77,6 +77,8 @@ def show_copy(session: Session, word: str, why: str, lines: int | None) -> bool:
         return False
     session.output.warn(f"{why}; this is the copy on this machine")
     _show_file(session, path, lines)
+    if session.output.unseen is not None:
+        raise session.output.unseen
     return True
 
 
@@ -93,6 +95,7 @@ class _Logs:
         self._folder = directory(run.id, session.env)
         self._tail = Tail(session.output.log, lines)
         self._wandb = run.wandb
+        self._copy_lost = ""
         try:
             self._copy = LogCopy.open(self._folder)
         except OSError as error:
@@ -118,6 +121,8 @@ class _Logs:
         if follow:
             self._session.output.plain(f"rayjob/{run.name}: {run.state}{f' ({run.reason})' if run.reason else ''}")
         self._result(end, tell=follow)
+        if self._session.output.unseen is not None and not follow:
+            raise self._session.output.unseen
         return int(run.exit_code or 0) if follow else ExitCode.OK
 
     def _reader(self) -> DriverLog:
@@ -149,6 +154,7 @@ class _Logs:
         end = None
         while end is None:
             end = reader.join(1.0)
+        self._copy_lost = reader.copy_lost
         if reader.failure is not None:
             raise reader.failure
         self._tail.caught_up()
@@ -201,6 +207,7 @@ class _Logs:
             read = None
             while read is None:
                 read = reader.join(1.0)
+            self._copy_lost = reader.copy_lost
             self._tail.caught_up()
             output.plain(f"rayjob/{run.name}: {end.outcome.words}")
             if not read.complete:
@@ -224,7 +231,8 @@ class _Logs:
         ended = outcome(run.status)
         failure = None
         if ended is not None and (tell or output.format != "text"):
-            failure = of_rayjob(self._session, ended, run.status, str(self._folder / "driver.log"), deaths)
+            copy = "" if self._copy_lost else str(self._folder / "driver.log")
+            failure = of_rayjob(self._session, ended, run.status, copy, deaths)
         if failure and tell:
             output.plain(failure.text())
         if output.format == "text":
@@ -232,7 +240,8 @@ class _Logs:
         path = self._folder / "driver.log"
         log = None
         if path.exists():
-            log = LogFacts(str(path), self._is_whole(run) or bool(end and end.complete), path.stat().st_size)
+            whole = not self._copy_lost and bool(end and end.complete)
+            log = LogFacts(str(path), self._is_whole(run) or whole, path.stat().st_size)
         commands = commands_for(self._session, run.namespace, run.id)
         code = int(ended.exit_code) if ended else 0
         message = ended.message if ended else ""

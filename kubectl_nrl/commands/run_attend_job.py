@@ -84,7 +84,8 @@ class AttendJob:
             raise self._log.failure
         if not log.complete:
             output.warn(f"the end of the driver's log may be missing here ({log.bytes} bytes were read): {log.why}")
-        failure = of_cluster_job(self._session, self._path, [reason, end.message]) if state == "FAILED" else None
+        path = "" if self._log.copy_lost else self._path
+        failure = of_cluster_job(self._session, path, [reason, end.message]) if state == "FAILED" else None
         if failure:
             output.plain(failure.text())
         result = replace(self._result(state, reason, end.message, ended, log), failure=failure or None)
@@ -113,7 +114,8 @@ class AttendJob:
         from ..runs.cluster_jobs import ENDS
 
         record = self._run.record
-        facts = LogFacts(self._path, bool(log and log.complete), log.bytes if log else 0) if self._path else None
+        kept = self._path and not self._log.copy_lost
+        facts = LogFacts(self._path, bool(log and log.complete), log.bytes if log else 0) if kept else None
         return ClusterRunResult(
             record.id, record.namespace, record.ray_cluster, record.ray_cluster_uid, record.submitter, state, reason,
             message, int(ENDS.get(state, ExitCode.UNKNOWN) if code is None else code), record.started or ended, ended,

@@ -135,7 +135,7 @@ class Attending:
             output.warn(f"the end of the driver's log may be missing here ({end.bytes} bytes were read): {end.why}")
         left = self._see_them_go(outcome)
         # Last, where it is seen, and because by now every death of a worker has arrived.
-        log, died = self._path if end.bytes else "", self._follow.deaths()
+        log, died = self._path if end.bytes and not self._log.copy_lost else "", self._follow.deaths()
         failure = of_rayjob(self._session, outcome, status_of(self._follow.rayjob), log, died)
         if failure:
             output.plain(failure.text())
@@ -200,7 +200,7 @@ class Attending:
 
     def _result(self, outcome: Outcome, end: LogEnd | None, left: list[str] | None = None) -> RunResult:
         log = None
-        if self._path:
+        if self._path and not self._log.copy_lost:
             log = LogFacts(self._path, bool(end and end.complete), end.bytes if end else 0)
         return RunResult(
             self._plan.run.id,

@@ -67,6 +67,7 @@ class _Launch:
         self._submitter = cast("Submitter", session.manager.choose("submitters", plan.launch.submitter))
         self._deadline = time.monotonic() + args.timeout
         self._event = observer(session, {"run": plan.run.id, "namespace": plan.namespace})
+        self._recorded = False  # from its record on a run is found, whether Ray has heard of it or not
         self._words = [*args.words, *(["--infra", args.infra] if args.infra else [])]
         # More than training's own cluster, or somebody else's: the recipe says what there is to take down.
         several = len(plan.objects) > 1 or plan.attached
@@ -78,7 +79,7 @@ class _Launch:
         try:
             raycluster = self._cluster_up(config)
         except KeyboardInterrupt:
-            self._session.output.plain("interrupted; nothing was submitted")
+            self._session.output.plain("interrupted; no run was submitted")
             raise
         name = raycluster["metadata"]["name"]
         connect = ray_connector(self._cluster, self._plan.namespace)
@@ -87,7 +88,10 @@ class _Launch:
                 self._make_room(drivers, raycluster)
                 record, run = self._submit(drivers, raycluster)
         except KeyboardInterrupt:
-            left_alone(self._session, self._plan.namespace, self._plan.run.id, "interrupted; it may be submitted")
+            if self._recorded:
+                left_alone(self._session, self._plan.namespace, self._plan.run.id, "interrupted; it may be submitted")
+            else:
+                self._session.output.plain("interrupted; no run was submitted")
             raise
         self._event({"event": "submitted", "raycluster": name})
         kept = f", kept in {record.place} on its head" if record.place else ""
@@ -213,6 +217,7 @@ class _Launch:
             submitter=self._submitter.name, submission_id=run.id, recipe=plan.recipe_path.rsplit("/", 1)[-1],
             started=self._session.clock(), pod=drivers.pod, place=run.place,
         )  # fmt: skip
+        self._recorded = True
         try:
             written = write_record(self._cluster, record)
         except ClusterError as error:
