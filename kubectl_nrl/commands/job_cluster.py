@@ -102,10 +102,10 @@ def logs(session: Session, cluster: Any, job: ClusterJob, *, follow: bool, lines
     if unknown:
         output.error(f"the outcome is unknown: {unknown}")
     elif follow:
-        note_end(cluster, ended, session.clock())
+        note_end(cluster, ended, session.now())
         output.plain(f"job {ended.id}: {ended.state}" + (f"\n  {ended.message}" if code and ended.message else ""))
     if output.format != "text":
-        output.result(ClusterJobResult(ended, session.clock(), int(code)))
+        output.result(ClusterJobResult(ended, session.now(), int(code)))
     return code
 
 
@@ -113,7 +113,7 @@ def stop(args: argparse.Namespace, session: Session, cluster: Any, job: ClusterJ
     """Stop a job, and return when it is over. Raises `UsageError` for one that is not mine, unless forced."""
     _require_submission(job)
     if job.final:
-        session.output.result(ClusterJobResult(job, session.clock(), 0))
+        session.output.result(ClusterJobResult(job, session.now(), 0))
         return ExitCode.OK
     _guard(args, session, job)
     connect = drivers_connector(session, cluster, job.cluster.namespace)
@@ -130,8 +130,8 @@ def stop(args: argparse.Namespace, session: Session, cluster: Any, job: ClusterJ
         down = paste(session, job.cluster.namespace, "cluster", "list")
         message = f"job {job.id} on raycluster/{job.cluster.name} was not stopped: {error.message}"
         raise ClusterError(message, error.hint or down, status=error.status, reason=error.reason) from error
-    note_end(cluster, ended, session.clock())
-    session.output.result(ClusterJobResult(ended, session.clock(), 0, stopped=ended.state == "STOPPED"))
+    note_end(cluster, ended, session.now())
+    session.output.result(ClusterJobResult(ended, session.now(), 0, stopped=ended.state == "STOPPED"))
     return ExitCode.OK
 
 

@@ -71,7 +71,7 @@ class AttendJob:
             self._log.stop()
 
     def _finish(self, end: JobEnd) -> ExitCode | int:
-        output, ended = self._session.output, self._session.clock()
+        output, ended = self._session.output, self._session.now()
         state, reason = (end.state, "") if end.how == "final" else ("FAILED", "HeadRestarted")
         self._log.finish(REST if end.how == "final" else 0.0)
         self._event({"event": "final", "state": state, "reason": reason})

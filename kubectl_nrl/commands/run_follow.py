@@ -232,7 +232,7 @@ class Attending:
         pods = [p for p in self._follow.pods.values() if everything or not is_worker(p)]
         until = None
         if not for_good:
-            ended = parse_time(status_of(self._follow.rayjob).get("endTime")) or self._session.clock()
+            ended = parse_time(status_of(self._follow.rayjob).get("endTime")) or self._session.now()
             until = f"{ended + timedelta(seconds=seconds or 0):%Y-%m-%d %H:%M:%S} UTC"
         why = "--hold" if everything else "the head, for its log: --ttl"
         if for_good:

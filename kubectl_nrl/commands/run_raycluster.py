@@ -215,7 +215,7 @@ class _Launch:
         record = new_record(
             run.id, raycluster, run.user, cluster_label=training or raycluster["metadata"]["name"],
             submitter=self._submitter.name, submission_id=run.id, recipe=plan.recipe_path.rsplit("/", 1)[-1],
-            started=self._session.clock(), pod=drivers.pod, place=run.place,
+            started=self._session.now(), pod=drivers.pod, place=run.place,
         )  # fmt: skip
         self._recorded = True
         try:

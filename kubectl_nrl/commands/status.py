@@ -124,7 +124,7 @@ def look(question: Question, session: Session, *, over: bool = False, quiet: boo
     counts = {r.id: _processes(r) for r in here if not r.torn_down}
     listed = LocalList(here, session.clock(), "nothing runs on this machine", counts)
     return Status(
-        items, listed, session.clock(), place, bool(question.words), question.everywhere, question.everybody,
+        items, listed, session.now(), place, bool(question.words), question.everywhere, question.everybody,
         session.output.columns(),
     )  # fmt: skip
 

@@ -95,7 +95,7 @@ def handle(args: argparse.Namespace, session: Session) -> ExitCode:
     found = evidence.seen(place.cluster, run)
     launched = evidence.launched(place.cluster, run, session.env)
     log = _read_log(session, place.cluster, run)
-    result = Verified(run, checklist.checklist(run, found, launched, log, commands, session.clock()))
+    result = Verified(run, checklist.checklist(run, found, launched, log, commands, session.now()))
     session.output.result(result)
     return ExitCode.FAILED if result.failed else ExitCode.OK
 
