@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 
 from ..errors import ExitCode, UsageError
 from ..parser import PROG, recipe_and_overrides
@@ -105,7 +106,7 @@ def _down(args: argparse.Namespace, session: Session) -> ExitCode:
     if word is None:
         raise UsageError("a cluster's name, or RECIPE, is missing", f"{PROG} cluster list")
     name = word
-    if args.infra is not None or word.endswith((".yaml", ".yml")) or (session.cwd / word).is_file():
+    if args.infra is not None or word.endswith((".yaml", ".yml")) or os.path.isfile(session.cwd / word):
         config = load_config(args, session, prog)
         if not is_local(config, plan_options(args, session)):
             _refuse_rayjob(args)

@@ -5,6 +5,7 @@ Following ends with the run's state and its exit code; the end of what can be re
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -73,7 +74,7 @@ def show_copy(session: Session, word: str, why: str, lines: int | None) -> bool:
         path = directory(word, session.env) / "driver.log"
     except ValueError:
         return False
-    if not path.is_file():
+    if not os.path.isfile(path):
         return False
     session.output.warn(f"{why}; this is the copy on this machine")
     _show_file(session, path, lines)
@@ -159,7 +160,7 @@ class _Logs:
             raise reader.failure
         self._tail.caught_up()
         kept = self._folder / "driver.log"
-        if not end.bytes and self._copy is None and kept.is_file():
+        if not end.bytes and self._copy is None and os.path.isfile(kept):
             # Another process of this machine keeps it: what that one has so far is what there is.
             _show_file(self._session, kept, self._lines)
         elif not end.bytes and not end.complete:
@@ -239,7 +240,7 @@ class _Logs:
             return
         path = self._folder / "driver.log"
         log = None
-        if path.exists():
+        if os.path.isfile(path):
             whole = not self._copy_lost and bool(end and end.complete)
             log = LogFacts(str(path), self._is_whole(run) or whole, path.stat().st_size)
         commands = commands_for(self._session, run.namespace, run.id)

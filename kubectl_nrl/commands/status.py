@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -96,7 +97,7 @@ def _config(args: argparse.Namespace, session: Session, recipe: str) -> tuple[Co
     from ..plan import is_local
     from .planning import load_config, plan_options
 
-    there = (session.cwd / recipe).is_file()
+    there = os.path.isfile(session.cwd / recipe)
     try:
         config = load_config(args, session, _PROG)
     except (UsageError, ConfigError) as error:

@@ -5,6 +5,7 @@ Objects are found by labels and names, never by a guess: a RayJob's Ray cluster 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ Object = Mapping[str, Any]
 
 def is_recipe(session: Session, word: str) -> bool:
     """Whether a word is a file of a recipe rather than a name: what ends so, or is there."""
-    return word.endswith((".yaml", ".yml")) or (session.cwd / word).is_file()
+    return word.endswith((".yaml", ".yml")) or os.path.isfile(session.cwd / word)
 
 
 def mine(

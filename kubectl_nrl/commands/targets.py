@@ -7,6 +7,7 @@ clusters that its infra file asks for, so nothing but reading the two files is n
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,7 +58,7 @@ def tell_apart(words: Sequence[str], session: Session, prog: str) -> Words:
     recipes: list[str] = []
     overrides: list[str] = []
     for word in words:
-        if word.endswith((".yaml", ".yml")) or (session.cwd / word).is_file():
+        if word.endswith((".yaml", ".yml")) or os.path.isfile(session.cwd / word):
             recipes.append(word)
         elif is_override(word):
             overrides.append(word)
