@@ -221,10 +221,11 @@ class LongLived:
             self._bring_up.take_back()
             raise
         except (NrlError, KeyboardInterrupt) as error:
-            self._say_what_stays(company, interrupted=isinstance(error, KeyboardInterrupt))
+            self.say_what_stays(company, interrupted=isinstance(error, KeyboardInterrupt))
             raise
 
-    def _say_what_stays(self, company: Company, *, interrupted: bool) -> None:
+    def say_what_stays(self, company: Company, *, interrupted: bool) -> None:
+        """What this call made and what goes on though it ends, with the command that takes it down."""
         from ..apply import words_of
 
         made = [words_of(o) for o in self._bring_up.made.objects if interrupted or not self._gone(o)]

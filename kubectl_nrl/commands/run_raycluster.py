@@ -79,7 +79,7 @@ class _Launch:
         try:
             raycluster = self._cluster_up(config)
         except KeyboardInterrupt:
-            self._session.output.plain("interrupted; no run was submitted")
+            self._session.output.plain("interrupted before a run was submitted")
             raise
         name = raycluster["metadata"]["name"]
         connect = ray_connector(self._cluster, self._plan.namespace)
@@ -91,7 +91,8 @@ class _Launch:
             if self._recorded:
                 left_alone(self._session, self._plan.namespace, self._plan.run.id, "interrupted; it may be submitted")
             else:
-                self._session.output.plain("interrupted; no run was submitted")
+                self._long_lived.say_what_stays(self._daemons, interrupted=True)
+                self._session.output.plain("no run was submitted")
             raise
         self._event({"event": "submitted", "raycluster": name})
         kept = f", kept in {record.place} on its head" if record.place else ""
@@ -128,7 +129,7 @@ class _Launch:
         takes_back = paste(self._session, plan.namespace, "cluster", "down", *self._words)
         left = max(0.0, self._deadline - time.monotonic())
         wishes = Wishes(command, takes_back, args.recreate, True, left, args.yes, args.force, start_limit(args))
-        long_lived = LongLived(self._session, self._cluster, plan, wishes)
+        self._long_lived = long_lived = LongLived(self._session, self._cluster, plan, wishes)
         if not args.skip_daemons:
             self._daemons.prepare()
         attached = {role: self._attached(role, name) for role, name in plan.attached.items()}
