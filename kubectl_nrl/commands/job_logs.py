@@ -201,8 +201,9 @@ class _Logs:
             end = follow.until_final()
             panel.close()
             if end.outcome is None:
-                output.error(f"the outcome is unknown: {end.message}; it may still run")
-                say_left_alone(self._session, run.namespace, run.id, "to come back:")
+                output.error(f"the outcome is unknown: {end.message}{'' if end.gone else '; it may still run'}")
+                if not end.gone:
+                    say_left_alone(self._session, run.namespace, run.id, "to come back:")
                 return ExitCode.UNKNOWN
             reader.finish(HEAD_PATIENCE)
             read = None

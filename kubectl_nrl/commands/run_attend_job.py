@@ -101,7 +101,10 @@ class AttendJob:
             f"gave up waiting ({end.message}); the run goes on" if gave_up else f"the outcome is unknown: {end.message}"
         )
         output.error(said)
-        left_alone(self._session, record.namespace, record.id, f"run {record.id} in namespace {record.namespace}:")
+        if not end.gone:
+            left_alone(self._session, record.namespace, record.id, f"run {record.id} in namespace {record.namespace}:")
+        elif self._path and not self._log.copy_lost:
+            output.plain(f"log, as far as it was read: {self._path}")
         if output.format != "text":
             state = end.state if gave_up else "UNKNOWN"
             output.result(self._result(state, "", end.message, None, None, code))

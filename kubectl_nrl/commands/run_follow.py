@@ -188,8 +188,14 @@ class Attending:
         gave_up = end.how == "timeout"
         code = ExitCode.GAVE_UP if gave_up else ExitCode.UNKNOWN
         why = f"gave up waiting ({end.message})" if gave_up else f"the outcome is unknown: {end.message}"
-        output.error(f"{why}; it may still run" if not gave_up else f"{why}; the run goes on")
-        say_left_alone(self._session, plan.namespace, plan.run.id, f"run {plan.run.id} in namespace {plan.namespace}:")
+        if end.gone:
+            output.error(why)
+            if self._path and not self._log.copy_lost:
+                output.plain(f"log, as far as it was read: {self._path}")
+        else:
+            output.error(f"{why}; the run goes on" if gave_up else f"{why}; it may still run")
+            run = f"run {plan.run.id} in namespace {plan.namespace}:"
+            say_left_alone(self._session, plan.namespace, plan.run.id, run)
         if output.format != "text":
             rayjob = self._follow.rayjob or self._created
             state = describe(status_of(rayjob)) if gave_up else "UNKNOWN"
