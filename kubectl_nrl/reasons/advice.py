@@ -21,6 +21,7 @@ _BY_REASON = {
     "QueueDoesNotExist": "set scheduler.queue to a queue that exists",
     "NodeLost": "kubectl get nodes",
     "NotStarted": "kubectl get nodes",
+    "NamespaceTerminating": 'namespace "{namespace}" is being deleted; choose another: -n NAME',
     "NotReconciled": "kubectl get pods -A -l app.kubernetes.io/name=kuberay-operator",
     "NotScheduled": "set scheduler.kind to one that this cluster has: kubectl nrl doctor",
 }
