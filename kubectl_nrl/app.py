@@ -15,21 +15,25 @@ from typing import NoReturn
 
 from .commands.session import Session, now, random_suffix
 from .commands.verbs import VERBS, Verb, all_verbs, top_parser, verb_parser
+from .endings import Endings
 from .errors import ExitCode, NrlError, PluginError, UsageError
 from .output import Output
 from .parser import FORMATS, PROG, did_you_mean, split_verb
+from .streams import silence
 
 
 def entry() -> NoReturn:
-    """The console script. A reader that went away (`| head -1`) is no error."""
+    """The console script. A reader that went away (`| head -1`) is no error; SIGTERM and SIGHUP end it as Ctrl-C does."""
     # A stream that was closed before the start (`>&-`) is None: there is nobody to tell.
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+    endings = Endings.listen()
     try:
-        code = main(sys.argv[1:])
+        code = endings.exit_code(main(sys.argv[1:]))
         sys.stdout.flush()
     except BrokenPipeError:
-        code = _reader_gone()
+        silence(sys.stdout)  # or the interpreter's own flush at exit would complain
+        code = 128 + 13
     sys.exit(code)
 
 
@@ -202,10 +206,3 @@ def _print_traceback(error: PluginError, output: Output) -> None:
     cause = error.__cause__
     if cause is not None:
         output.plain("".join(traceback.format_exception(type(cause), cause, cause.__traceback__)).rstrip())
-
-
-def _reader_gone() -> int:
-    """Point stdout at nothing, or the interpreter's own flush at exit would complain."""
-    devnull = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(devnull, sys.stdout.fileno())
-    return 128 + 13

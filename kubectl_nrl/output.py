@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, TextIO
 
+from . import streams
 from .errors import ConfigError, NrlError, Problem
 from .redaction import REDACTED, redact, secrets_of
 from .result_forms import Result, dump, error_data, render
@@ -41,6 +42,8 @@ class Output:
         self.verbose = verbose
         self.quiet = quiet
         self.wrote = False
+        #: Why the rest of a log was not shown.
+        self.unseen: NrlError | None = None
         self._env = os.environ if env is None else env
         self._color = color
         self._secrets = secrets_of(self._env)
@@ -64,21 +67,28 @@ class Output:
         """A line (or several) of data."""
         self.wrote = True
         with self._aside():
-            _write(sys.stdout, redact(text, self._secrets).rstrip("\n") + "\n")
+            streams.to_readers(redact(text, self._secrets).rstrip("\n") + "\n")
 
     def bytes(self, data: Raw) -> None:
         """Bytes of a job's log, as they are but for secrets of this environment. They end a panel: they may end within a line."""
         self.wrote = True
         self._end_panel()
-        _write_bytes(sys.stdout, data, self._secrets)
+        streams.bytes_to_readers(data, self._hidden(), REDACTED.encode())
 
     def log(self, data: Raw) -> None:
-        """Bytes of a log that is followed to a result: on stdout, unless that is for the result alone (json, yaml)."""
-        if self.format == "text":
-            self.bytes(data)
-        else:
+        """Bytes of a log that is followed to a result: on stdout, unless that is for the result alone (json, yaml).
+
+        A stdout that cannot be written (a full disk) is warned about once and kept in `unseen`: the run's end is worth waiting for.
+        """
+        if self.format != "text":
             self._end_panel()
-            _write_bytes(sys.stderr, data, self._secrets)
+            streams.bytes_to_people(data, self._hidden(), REDACTED.encode())
+            return
+        try:
+            self.bytes(data)
+        except NrlError as error:
+            self.unseen = error
+            self.warn(f"{error.message}; the log goes on unseen")
 
     def note(self, text: str) -> None:
         if not self.quiet:
@@ -130,7 +140,7 @@ class Output:
             text = redact(text, self._secrets).encode(encoding, "replace").decode(encoding)
             return self.style(text, colour) if colour else text
 
-        return Live(lambda text: _write(sys.stderr, text), _size, style)
+        return Live(streams.to_people, _size, style)
 
     def _end_panel(self) -> None:
         if self._panel is not None:
@@ -210,7 +220,10 @@ class Output:
         # What was printed on stdout must not overtake what is said about it.
         sys.stdout.flush()
         with self._aside():
-            _write(sys.stderr, redact(self._complete(text), self._secrets) + "\n")
+            streams.to_people(redact(self._complete(text), self._secrets) + "\n")
+
+    def _hidden(self) -> Iterator[Raw]:
+        return (secret.encode() for secret in self._secrets)
 
 
 def _size(stream: TextIO | None = None) -> tuple[int, int]:
@@ -220,24 +233,3 @@ def _size(stream: TextIO | None = None) -> tuple[int, int]:
     except (OSError, ValueError):
         return 80, 24
     return size.columns or 80, size.lines or 24
-
-
-def _write(stream: TextIO, text: str) -> None:
-    try:
-        stream.write(text)
-    except UnicodeEncodeError:
-        # A terminal in the C locale, or a lone surrogate from argv: say it with escapes rather than not at all.
-        stream.write(text.encode(stream.encoding or "ascii", "backslashreplace").decode(stream.encoding or "ascii"))
-    stream.flush()
-
-
-def _write_bytes(stream: TextIO, data: bytes, secrets: Iterable[str]) -> None:
-    for secret in secrets:
-        data = data.replace(secret.encode(), REDACTED.encode())
-    stream.flush()
-    raw = getattr(stream, "buffer", None)
-    if raw is None:
-        stream.write(data.decode("utf-8", "replace"))
-    else:
-        raw.write(data)
-        raw.flush()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import Any
 
 from .errors import ExitCode
@@ -102,12 +102,12 @@ def parse_time(text: Any) -> datetime | None:
 
 
 def duration(status: Mapping[str, Any], now: datetime | None = None) -> float | None:
-    """Seconds from `startTime` to `endTime` (or to `now` while it runs), None before it started."""
+    """Seconds from `startTime` to `endTime`, or to `now` (the API server's) while it runs; None before it started."""
     start = parse_time(status.get("startTime"))
     if start is None:
         return None
-    end = parse_time(status.get("endTime")) or now or datetime.now(timezone.utc)
-    return max(0.0, (end - start).total_seconds())
+    end = parse_time(status.get("endTime")) or now
+    return max(0.0, (end - start).total_seconds()) if end is not None else None
 
 
 def span(seconds: float | None) -> str:

@@ -10,10 +10,20 @@ from pathlib import Path
 LOCAL_RECORD, CLUSTERS = "local.json", "clusters"
 
 
+#: Where nothing can be: what is made of it fails with an error that says why.
+_NOWHERE = Path(os.devnull) / "HOME is not set"
+
+
 def state_home(env: Mapping[str, str]) -> Path:
-    """`$XDG_STATE_HOME`, else `~/.local/state` (a relative value is ignored, as the XDG specification says)."""
-    home = env.get("XDG_STATE_HOME", "")
-    base = Path(home) if home.startswith("/") else Path(env.get("HOME") or os.path.expanduser("~")) / ".local" / "state"
+    """`$XDG_STATE_HOME`, else `~/.local/state` (a relative value is ignored, as the XDG specification says).
+
+    A user of a pod may have neither HOME nor an entry in /etc/passwd: then nothing is kept, and never in the working directory.
+    """
+    named, home = env.get("XDG_STATE_HOME", ""), env.get("HOME") or os.path.expanduser("~")
+    if named.startswith("/"):
+        base = Path(named)
+    else:
+        base = Path(home) / ".local" / "state" if home.startswith("/") else _NOWHERE
     return base / "kubectl-nrl" / "runs"
 
 
@@ -27,4 +37,12 @@ def directory(run_id: str, env: Mapping[str, str]) -> Path:
 def any_local(env: Mapping[str, str]) -> bool:
     """Whether this machine has runs or clusters of its own, told without loading what reads them."""
     home = state_home(env)
-    return any(home.glob(f"*/{LOCAL_RECORD}")) or any((home.parent / CLUSTERS).glob(f"*/{LOCAL_RECORD}"))
+    return _any_record(home) or _any_record(home.parent / CLUSTERS)
+
+
+def _any_record(home: Path) -> bool:
+    """Whether a directory in it holds a record; not where it may not be looked at."""
+    try:
+        return any(os.path.exists(folder / LOCAL_RECORD) for folder in home.iterdir())
+    except OSError:
+        return False

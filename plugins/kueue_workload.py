@@ -44,7 +44,7 @@ def workload_reasons(run: Mapping[str, Any], cluster: ClusterReader) -> Iterator
         return
     for workload in workloads:
         yield from _reasons(workload, cluster)
-    if not workloads and queue and dig(run, "spec", "suspend") is True and _age(meta) > _UNSEEN:
+    if not workloads and queue and dig(run, "spec", "suspend") is True and _age(meta, cluster) > _UNSEEN:
         message = f"LocalQueue {queue}: Kueue has made no Workload of it; is its controller running?"
         yield Reason(f"queue {queue}", "NotSeenByKueue", message)
 
@@ -155,10 +155,11 @@ def _admission_checks(workload: Mapping[str, Any], subject: str) -> Iterator[Rea
             yield Reason(subject, "AdmissionCheck", message, heals=state != "Rejected")
 
 
-def _age(meta: Mapping[str, Any]) -> float:
-    """Seconds since an object was made, by this machine's clock; 0 where it is not known."""
+def _age(meta: Mapping[str, Any], cluster: ClusterReader) -> float:
+    """Seconds since an object was made, by the API server's clock; 0 where it is not known."""
     try:
         made = datetime.strptime(str(meta.get("creationTimestamp")), "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc)
     except ValueError:
         return 0.0
-    return (datetime.now(timezone.utc) - made).total_seconds()
+    now = cluster.time()
+    return (now - made).total_seconds() if now is not None else 0.0

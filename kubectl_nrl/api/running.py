@@ -12,7 +12,7 @@ from ..errors import Problem
 
 
 class ClusterReader(Protocol):
-    """The read-only view of a cluster that checks and reasons get. Both raise `ClusterError` when refused."""
+    """The read-only view of a cluster that checks and reasons get. All raise `ClusterError` when refused."""
 
     def get(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> Mapping[str, Any] | None: ...
 
@@ -26,6 +26,10 @@ class ClusterReader(Protocol):
         field_selector: str = "",
         all_namespaces: bool = False,
     ) -> Sequence[Mapping[str, Any]]: ...
+
+    def time(self) -> datetime | None:
+        """The API server's clock, by which ages are judged; None when it does not tell."""
+        ...
 
 
 class Connection(Protocol):

@@ -6,6 +6,7 @@ since it needs the workload's uid. A kill in between leaves at worst children th
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import time
 from collections.abc import Callable, Mapping
@@ -206,22 +207,37 @@ def _own(made: Mapping[str, Any], body: Mapping[str, Any], cluster: Any, warn: S
 
 
 def roll_back(cluster: Any, created: Created, say: Say, warn: Say) -> None:
-    """Delete what was made, last first, by uid."""
-    for made in reversed(created.objects):
-        meta = made["metadata"]
-        words = f"{made['kind'].lower()}/{meta['name']}"
-        try:
-            cluster.delete(
-                made["apiVersion"],
-                made["kind"],
-                meta["name"],
-                meta["namespace"],
-                uid=meta["uid"],
-                propagation="Foreground",
-            )
-        except ClusterError as error:
-            warn(f"{words} could not be deleted again: {error.message}; kubectl delete {words} -n {meta['namespace']}")
-        else:
-            say(f"rolled back: {words} deleted")
-    created.objects.clear()
-    created.workload = None
+    """Delete what was made, last first, by uid. A Ctrl-C meanwhile ends it, with what is left named."""
+    try:
+        while created.objects:
+            made = created.objects[-1]
+            _take_back(cluster, made, say, warn)
+            created.objects.pop()
+            if made is created.workload:
+                created.workload = None
+    except KeyboardInterrupt:
+        left = [f"{made['kind'].lower()}/{made['metadata']['name']}" for made in created.objects]
+        namespace = created.objects[-1]["metadata"]["namespace"]
+        warn(f"interrupted while taking back; may be left: kubectl delete -n {namespace} {' '.join(left)}")
+        raise
+
+
+def _take_back(cluster: Any, made: Mapping[str, Any], say: Say, warn: Say) -> None:
+    meta = made["metadata"]
+    words = f"{made['kind'].lower()}/{meta['name']}"
+    try:
+        cluster.delete(
+            made["apiVersion"],
+            made["kind"],
+            meta["name"],
+            meta["namespace"],
+            uid=meta["uid"],
+            propagation="Foreground",
+        )
+    except ClusterError as error:
+        line = f"{words} could not be deleted again: {error.message}; kubectl delete {words} -n {meta['namespace']}"
+        told = warn
+    else:
+        line, told = f"rolled back: {words} deleted", say
+    with contextlib.suppress(BrokenPipeError):  # who read this is gone, and the next object is still there
+        told(line)

@@ -7,7 +7,6 @@ old run's success (kuberay#3560): a RayJob is only ever created.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from ..api import User
@@ -40,7 +39,7 @@ def name_holder(
         return live
     owner = ownership(live, user)
     if not replace:
-        raise _taken(live, "you" if owner.mine else owner.words, mine=owner.mine)
+        raise _taken(live, cluster, "you" if owner.mine else owner.words, mine=owner.mine)
     if not owner.mine:
         raise NrlError(
             f'RayJob "{workload.name}" in namespace "{plan.namespace}" belongs to {owner.words} '
@@ -91,13 +90,14 @@ def make_way(holder: Mapping[str, Any] | None, plan: Plan, cluster: Any, say: Sa
             _free_child(obj, plan.namespace, cluster, holder, say)
 
 
-def _taken(live: Mapping[str, Any], owner: str, *, mine: bool) -> ClusterError:
+def _taken(live: Mapping[str, Any], cluster: Any, owner: str, *, mine: bool) -> ClusterError:
     name, status = live["metadata"]["name"], status_of(live)
     end = outcome(status)
     other = "choose another --rayjob-name"
     if end is not None:
         ended = parse_time(status.get("endTime")) or parse_time(live["metadata"].get("creationTimestamp"))
-        age = f", {span((datetime.now(timezone.utc) - ended).total_seconds())} ago" if ended else ""
+        now = cluster.time()
+        age = f", {span((now - ended).total_seconds())} ago" if ended and now else ""
         message = f'RayJob "{name}" already exists and finished ({end.words}{age}; owner: {owner})'
         hint = f"--replace deletes it and runs again; or {other}" if mine else other
     else:

@@ -17,6 +17,7 @@ from urllib.parse import SplitResult, urlencode, urlsplit
 
 from ..errors import ClusterError
 from . import errors
+from .answered import Answered
 from .credentials import Credentials, Proof
 from .dial import Address, TLSProblem, tls_context
 from .kubeconfig import Access
@@ -44,6 +45,7 @@ class Client:
         url, port = _address(access.server)
         self.access = access
         self.credentials = Credentials(access, env)
+        self.answered = Answered()
         #: Streaming subresources for which WebSockets were refused.
         self.spdy_only: set[str] = set()
         self._trace = trace
@@ -236,6 +238,7 @@ class _Attempts:
                 timeout=self._timeout,
                 cancelled=self._cancelled,
             ) as response:
+                client.answered.at(response.headers.get("date", ""))
                 body = response.read()
         except DialError as error:
             if not error.final and self._pause():

@@ -140,8 +140,8 @@ class Cluster(Objects):
         return allowed(self.client, verb, f"{group}/{resource}/{subresource}", namespace, name)
 
     def time(self) -> datetime | None:
-        """The API server's clock, to the second; None when it does not tell."""
-        return server_time(self.client)
+        """The API server's clock, to the second; None when it does not tell. Asked for only before its first answer."""
+        return self.client.answered.now() or server_time(self.client)
 
     def may_account(self, verb: str, group: str, resource: str, namespace: str, account: str) -> bool:
         """Whether a service account of the namespace may. Status 403 where one may not ask that of others."""

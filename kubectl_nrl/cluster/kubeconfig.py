@@ -50,7 +50,7 @@ def choose(kubeconfig: str | None, context: str | None, env: Mapping[str, str]) 
     Raises `ClusterError` with a hint when there is nothing to connect to, or the context names what is not there.
     """
     paths = _files(kubeconfig, env)
-    merged = _merge([_read(path) for path in paths if kubeconfig or path.exists()])
+    merged = _merge([_read(path, may_lack=not kubeconfig) for path in paths])
     if not merged["contexts"] and not merged["clusters"]:
         if context is None and kubeconfig is None and (inside := _in_cluster(env)):
             return inside
@@ -79,14 +79,20 @@ def _files(kubeconfig: str | None, env: Mapping[str, str]) -> list[Path]:
     return named or [Path(env.get("HOME") or os.path.expanduser("~")) / ".kube" / "config"]
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path, *, may_lack: bool) -> dict[str, Any]:
     import yaml
 
     try:
         text = path.read_text(encoding="utf-8")
         data = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except OSError as error:
-        raise ClusterError(f"cannot read kubeconfig {path}: {error.strerror}", reason="NoConfig") from error
+        if may_lack and isinstance(error, (FileNotFoundError, NotADirectoryError)):
+            return {}
+        raise ClusterError(
+            f"cannot read kubeconfig {path}: {error.strerror}",
+            "point --kubeconfig or KUBECONFIG at a file that you may read",
+            reason="NoConfig",
+        ) from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         # The parser's text quotes the line, and lines of a kubeconfig hold tokens: only the place is shown.
         mark = getattr(error, "problem_mark", None)
@@ -191,16 +197,16 @@ def pem(entry: Mapping[str, Any], key: str) -> str | None:
 def _in_cluster(env: Mapping[str, str], directory: Path = SERVICE_ACCOUNT) -> Access | None:
     host, port = env.get("KUBERNETES_SERVICE_HOST"), env.get("KUBERNETES_SERVICE_PORT", "443")
     token = directory / "token"
-    if not host or not token.exists():
+    if not host or not os.path.exists(token):
         return None
     namespace = directory / "namespace"
     ca = directory / "ca.crt"
     return Access(
         server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
         context="in-cluster",
-        namespace=(namespace.read_text().strip() if namespace.exists() else "") or "default",
+        namespace=(namespace.read_text().strip() if os.path.exists(namespace) else "") or "default",
         user_name="service account",
-        ca=ca.read_text() if ca.exists() else None,
+        ca=ca.read_text() if os.path.exists(ca) else None,
         user={"tokenFile": str(token)},
         inside=True,
     )

@@ -43,6 +43,7 @@ class ClusterLitter:
         self._cluster: Any = open_cluster(session)
         self.namespace = namespace_of(session, self._cluster)
         self.all_namespaces = all_namespaces
+        self._words = names, [*(["--force"] if force else []), *(["-A"] if all_namespaces else [])]
         self.seen: Survey = self._look()
         everybodys = leftovers(self.seen, session.user)
         if names:
@@ -87,6 +88,19 @@ class ClusterLitter:
     def sweep(self, chosen: Sequence[Leftover]) -> Swept:
         """Delete in order: what holds pods, then claims, then what is made of neither. Never raises for one object."""
         swept, held_up = Swept(), set[str]()
+        try:
+            self._sweep(chosen, swept, held_up)
+        except KeyboardInterrupt:
+            names, flags = self._words
+            again = paste(self._session, self.namespace, "clean", *names, *flags)
+            count = f"{len(swept.removed)} of {len(chosen)}"
+            self._session.output.plain(
+                f"interrupted; {count} were removed, or their removal goes on\n  the rest: {again}"
+            )
+            raise
+        return swept
+
+    def _sweep(self, chosen: Sequence[Leftover], swept: Swept, held_up: set[str]) -> None:
         for wave in _waves(chosen):
             for left in wave:
                 why = "its pods are still there" if left.run in held_up else self._remove(left)
@@ -97,7 +111,6 @@ class ClusterLitter:
                     swept.removed.append(left)
                     self._session.output.progress(_did(left))
             held_up |= self._until_gone([left for left in wave if left in swept.removed])
-        return swept
 
     def _remove(self, left: Leftover) -> str:
         """Delete it as it was judged; why it was not, or empty."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError, ExitCode, UsageError
 from ..labels import RAY_API
-from .cluster_guard import Goer, goer, guard
+from .cluster_guard import Goer, goer, guard, say_interrupted
 from .cluster_up import plan_for, targets
 from .connecting import namespace_of, open_cluster, paste
 from .run_launch import say_namespace
@@ -132,7 +132,7 @@ def _name(session: Session, namespace: str, word: str) -> str:
 def _delete(
     args: argparse.Namespace, session: Session, cluster: Any, namespace: str, going: Sequence[Doomed], absent: Sequence[str]
 ) -> ExitCode:  # fmt: skip
-    from ..apply import take_down, words_of
+    from ..apply import TakenDown, take_down, words_of
 
     mains: list[tuple[Mapping[str, Any], str]] = [(d.main, d.pod_selector) for d in going if d.main is not None]
     goers = [goer(session, cluster, live, selector) for live, selector in mains]
@@ -142,7 +142,12 @@ def _delete(
         return ExitCode.OK
     guard(session, goers, namespace, yes=args.yes, force=args.force)
     within = float(args.timeout) if args.wait else None
-    done = take_down(cluster, going, within=within, say=session.output.progress)
+    done = TakenDown()
+    try:
+        take_down(cluster, going, within=within, say=session.output.progress, done=done)
+    except KeyboardInterrupt:
+        say_interrupted(session, done, [words_of(obj) for d in going for obj in d.objects], namespace)
+        raise
     for live, _ in mains:
         session.manager.observe(
             {"event": "torn-down", "kind": live["kind"], "name": live["metadata"]["name"], "namespace": namespace}

@@ -9,13 +9,27 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError, UsageError
 from ..labels import Ownership, ownership
 from ..raycluster_state import head_ready
 from .connecting import again, agree
 from .session import Session
+
+if TYPE_CHECKING:
+    from ..apply import TakenDown
+
+
+def say_interrupted(session: Session, done: TakenDown, all_of_it: Sequence[str], namespace: str) -> None:
+    """What of a deletion that was interrupted goes on by itself, what was not asked for yet, and the command for the rest."""
+    begun = [*done.deleted, *done.gone_before]
+    stays = [words for words in all_of_it if words not in begun]
+    parts = [f"{', '.join(done.deleted)}: the deletion goes on"] if done.deleted else []
+    parts += [f"{', '.join(stays)}: may stay"] if stays else []
+    session.output.plain(
+        f"interrupted; {'; '.join(parts) or 'all of it is deleted'}\n  go on: {again(session, namespace)}"
+    )
 
 
 @dataclass(frozen=True)

@@ -140,7 +140,7 @@ def show(args: argparse.Namespace, session: Session) -> ExitCode:
         session.output.note(f'namespace "{namespace}" (from the kubeconfig context; -n or -A for others)')
     clusters = ordered([ClusterRecord(item) for item in found], me)
     session.output.result(
-        ClusterList(clusters, session.clock(), me, args.all_namespaces, here, _none(namespace, args.all_namespaces))
+        ClusterList(clusters, session.now(), me, args.all_namespaces, here, _none(namespace, args.all_namespaces))
     )
     return ExitCode.OK
 
@@ -188,7 +188,7 @@ class _Watching:
         output, clusters = self._session.output, ordered([ClusterRecord(item) for item in items], self._me)
         if self._here and output.format == "text":
             output.plain(ClusterList([], self._session.clock(), self._me, here=self._here).text())
-        result = ClusterList(clusters, self._session.clock(), self._me, self._everywhere)
+        result = ClusterList(clusters, self._session.now(), self._me, self._everywhere)
         rows = [result.row(found) for found in clusters]
         self._printed = {found.uid: _lasting(row) for found, row in zip(clusters, rows, strict=True)}
         self._columns = Columns.of(self._columns.names, rows)
@@ -204,7 +204,7 @@ class _Watching:
 
         found, output = ClusterRecord(item), self._session.output
         gone = frozenset({found.uid}) if deleted else frozenset()
-        result = ClusterList([found], self._session.clock(), self._me, self._everywhere, deleted=gone)
+        result = ClusterList([found], self._session.now(), self._me, self._everywhere, deleted=gone)
         row = result.row(found)
         if self._printed.get(found.uid) == _lasting(row):
             return

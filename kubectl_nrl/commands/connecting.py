@@ -23,9 +23,11 @@ def open_cluster(session: Session) -> Cluster:
     """The cluster that flags and kubeconfig name; nothing is sent yet. Raises `ClusterError` when none is named."""
     from ..cluster import Cluster
 
-    return Cluster.connect(
+    cluster = Cluster.connect(
         kubeconfig=session.kubeconfig, context=session.context, trace=session.output.debug, env=session.env
     )
+    session.server_clock = cluster.time
+    return cluster
 
 
 def ray_connector(cluster: Any, namespace: str) -> Callable[[str], RayJobs]:
@@ -91,7 +93,7 @@ def observer(session: Session, run: Mapping[str, Any]) -> Callable[[Mapping[str,
     """Tells plugins what happens in a run: each event with the run's id, RayJob and namespace, and the time."""
 
     def tell(event: Mapping[str, Any]) -> None:
-        session.manager.observe({**event, **run, "time": session.clock().isoformat()})
+        session.manager.observe({**event, **run, "time": session.now().isoformat()})
 
     return tell
 

@@ -108,6 +108,10 @@ class Daemons(Company):
                     f"the roles' rendezvous {job_id} will not go with its clusters: {error.message}"
                 )
 
+    def staying(self) -> list[str]:
+        mine = [found for found in self.started.values() if found.action in ("submitted", "replaced")]
+        return [f"daemon {found.submission_id} of {found.role}" for found in mine]
+
     def _look(self, daemon: Daemon, live: Mapping[str, Any], made: Collection[str]) -> DaemonStanding | None:
         """How it stands; None when its Ray cannot be asked now."""
         from .. import ray_jobs

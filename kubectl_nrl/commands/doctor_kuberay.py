@@ -52,7 +52,7 @@ def operator(reached: Reached) -> Iterator[Finding]:
 
 def _untouched(reached: Reached) -> list[str]:
     """RayJobs and RayClusters of the namespace without any status, though they are old enough to have one."""
-    now, names = reached.session.clock(), []
+    now, names = reached.session.now(), []
     for kind in ("RayJob", "RayCluster"):
         for obj in reached.cluster.list("ray.io/v1", kind, reached.namespace):
             created = parse_time(obj["metadata"].get("creationTimestamp"))

@@ -94,16 +94,18 @@ def logs(session: Session, cluster: Any, job: ClusterJob, *, follow: bool, lines
         reader.stop()
     if reader.failure is not None:
         raise reader.failure
+    if output.unseen is not None and not follow:
+        raise output.unseen
     if not read.complete:
         output.warn(f"the end of the log may be missing here: {read.why}")
     code = _exit_code(ended) if follow else ExitCode.OK
     if unknown:
         output.error(f"the outcome is unknown: {unknown}")
     elif follow:
-        note_end(cluster, ended, session.clock())
+        note_end(cluster, ended, session.now())
         output.plain(f"job {ended.id}: {ended.state}" + (f"\n  {ended.message}" if code and ended.message else ""))
     if output.format != "text":
-        output.result(ClusterJobResult(ended, session.clock(), int(code)))
+        output.result(ClusterJobResult(ended, session.now(), int(code)))
     return code
 
 
@@ -114,7 +116,7 @@ def stop(args: argparse.Namespace, session: Session, cluster: Any, job: ClusterJ
     """
     _require_submission(job)
     if job.final and not job.left:
-        session.output.result(ClusterJobResult(job, session.clock(), 0))
+        session.output.result(ClusterJobResult(job, session.now(), 0))
         return ExitCode.OK
     _guard(args, session, job)
     connect = drivers_connector(session, cluster, job.cluster.namespace)
@@ -124,14 +126,16 @@ def stop(args: argparse.Namespace, session: Session, cluster: Any, job: ClusterJ
         with connect(job.cluster.name) as jobs:
             jobs.stop(job.submission_id)
         ended = _until_over(connect, job, session.output.progress, ENDED)
+    except KeyboardInterrupt:
+        again = paste(session, job.cluster.namespace, "job", "stop", job.id)
+        session.output.plain(f"interrupted; job {job.id} may go on\n  go on stopping it: {again}")
+        raise
     except ClusterError as error:
         down = paste(session, job.cluster.namespace, "cluster", "list")
         message = f"job {job.id} on raycluster/{job.cluster.name} was not stopped: {error.message}"
         raise ClusterError(message, error.hint or down, status=error.status, reason=error.reason) from error
-    note_end(cluster, ended, session.clock())
-    session.output.result(
-        ClusterJobResult(ended, session.clock(), 0, stopped=ended.state == "STOPPED" and not job.final)
-    )
+    note_end(cluster, ended, session.now())
+    session.output.result(ClusterJobResult(ended, session.now(), 0, stopped=ended.state == "STOPPED" and not job.final))
     return ExitCode.OK
 
 

@@ -123,7 +123,7 @@ def show(args: argparse.Namespace, session: Session, words: Words) -> ExitCode:
         session.output.note(f"the jobs of this machine only: {error.message}")
         session.output.result(only_here)
         return ExitCode.OK
-    session.output.result(JobList(runs, asked.jobs, here, now, me, f'no jobs in namespace "{namespace}"'))
+    session.output.result(JobList(runs, asked.jobs, here, session.now(), me, f'no jobs in namespace "{namespace}"'))
     _say_silent(session, asked.silent)
     return ExitCode.OK
 

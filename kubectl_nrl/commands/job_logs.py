@@ -5,6 +5,7 @@ Following ends with the run's state and its exit code; the end of what can be re
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -73,10 +74,12 @@ def show_copy(session: Session, word: str, why: str, lines: int | None) -> bool:
         path = directory(word, session.env) / "driver.log"
     except ValueError:
         return False
-    if not path.is_file():
+    if not os.path.isfile(path):
         return False
     session.output.warn(f"{why}; this is the copy on this machine")
     _show_file(session, path, lines)
+    if session.output.unseen is not None:
+        raise session.output.unseen
     return True
 
 
@@ -93,6 +96,7 @@ class _Logs:
         self._folder = directory(run.id, session.env)
         self._tail = Tail(session.output.log, lines)
         self._wandb = run.wandb
+        self._copy_lost = ""
         try:
             self._copy = LogCopy.open(self._folder)
         except OSError as error:
@@ -118,6 +122,8 @@ class _Logs:
         if follow:
             self._session.output.plain(f"rayjob/{run.name}: {run.state}{f' ({run.reason})' if run.reason else ''}")
         self._result(end, tell=follow)
+        if self._session.output.unseen is not None and not follow:
+            raise self._session.output.unseen
         return int(run.exit_code or 0) if follow else ExitCode.OK
 
     def _reader(self) -> DriverLog:
@@ -149,11 +155,12 @@ class _Logs:
         end = None
         while end is None:
             end = reader.join(1.0)
+        self._copy_lost = reader.copy_lost
         if reader.failure is not None:
             raise reader.failure
         self._tail.caught_up()
         kept = self._folder / "driver.log"
-        if not end.bytes and self._copy is None and kept.is_file():
+        if not end.bytes and self._copy is None and os.path.isfile(kept):
             # Another process of this machine keeps it: what that one has so far is what there is.
             _show_file(self._session, kept, self._lines)
         elif not end.bytes and not end.complete:
@@ -194,13 +201,15 @@ class _Logs:
             end = follow.until_final()
             panel.close()
             if end.outcome is None:
-                output.error(f"the outcome is unknown: {end.message}; it may still run")
-                say_left_alone(self._session, run.namespace, run.id, "to come back:")
+                output.error(f"the outcome is unknown: {end.message}{'' if end.gone else '; it may still run'}")
+                if not end.gone:
+                    say_left_alone(self._session, run.namespace, run.id, "to come back:")
                 return ExitCode.UNKNOWN
             reader.finish(HEAD_PATIENCE)
             read = None
             while read is None:
                 read = reader.join(1.0)
+            self._copy_lost = reader.copy_lost
             self._tail.caught_up()
             output.plain(f"rayjob/{run.name}: {end.outcome.words}")
             if not read.complete:
@@ -224,15 +233,17 @@ class _Logs:
         ended = outcome(run.status)
         failure = None
         if ended is not None and (tell or output.format != "text"):
-            failure = of_rayjob(self._session, ended, run.status, str(self._folder / "driver.log"), deaths)
+            copy = "" if self._copy_lost else str(self._folder / "driver.log")
+            failure = of_rayjob(self._session, ended, run.status, copy, deaths)
         if failure and tell:
             output.plain(failure.text())
         if output.format == "text":
             return
         path = self._folder / "driver.log"
         log = None
-        if path.exists():
-            log = LogFacts(str(path), self._is_whole(run) or bool(end and end.complete), path.stat().st_size)
+        if os.path.isfile(path):
+            whole = not self._copy_lost and bool(end and end.complete)
+            log = LogFacts(str(path), self._is_whole(run) or whole, path.stat().st_size)
         commands = commands_for(self._session, run.namespace, run.id)
         code = int(ended.exit_code) if ended else 0
         message = ended.message if ended else ""

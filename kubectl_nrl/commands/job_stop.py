@@ -71,6 +71,17 @@ def stop(args: argparse.Namespace, session: Session, cluster: Any, run: RunRecor
     deletes the RayJob, whose pods take the driver with them.
     """
     _guard(args, session, run)
+    try:
+        return _stop(args, session, cluster, run)
+    except KeyboardInterrupt:
+        again = paste(session, run.namespace, "job", "stop", run.id)
+        session.output.plain(
+            f"interrupted; run {run.id} may go on, or still hold its pods\n  go on stopping it: {again}"
+        )
+        raise
+
+
+def _stop(args: argparse.Namespace, session: Session, cluster: Any, run: RunRecord) -> ExitCode:
     if not run.final and not run.status.get("jobStatus"):
         session.output.progress(f"rayjob/{run.name} has no driver yet ({run.description}); deleting it")
         return _delete(session, cluster, run, None)
@@ -169,13 +180,13 @@ def _keep_log(session: Session, cluster: Any, run: RunRecord) -> LogFacts | None
     if copy is None:
         return None  # another process follows this run, and keeps it
     path = copy.path
-    reader = DriverLog(ray_connector(cluster, run.namespace), lambda data: None, copy=copy)
+    reader = DriverLog(ray_connector(cluster, run.namespace), lambda data: None, copy=copy, say=session.output.warn)
     reader.follow(Source(run.ray_cluster, run.ray_cluster, run.submission_id))
     reader.finish(5.0)
     end = None
     while end is None:
         end = reader.join(1.0)
-    return LogFacts(str(path), end.complete, end.bytes) if end.bytes else None
+    return LogFacts(str(path), end.complete, end.bytes) if end.bytes and not reader.copy_lost else None
 
 
 def _release(session: Session, cluster: Any, run: RunRecord, stopped: bool, log: LogFacts | None) -> ExitCode:

@@ -37,6 +37,8 @@ def logs(session: Session, run: LocalRecord, *, follow: bool, lines: int | None)
         session.output.note(f"run {run.id} has no driver yet ({run.phase or run.state}); -f waits for it")
     if session.output.format != "text":
         session.output.result(following.result())
+    if session.output.unseen is not None:
+        raise session.output.unseen
     return ExitCode.OK
 
 

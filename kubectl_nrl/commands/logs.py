@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -84,7 +85,7 @@ def _file(found: LocalRecord, role: str, source: str) -> Path:
     """The file that holds it. Raises `UsageError` when there is none."""
     daemon, head = found.folder / f"daemon-{role}.log", found.folder / f"ray-{role}.log"
     for name, path in (("daemon", daemon), ("head", head)):
-        if source in (name, "auto") and path.exists():
+        if source in (name, "auto") and os.path.isfile(path):
             return path
     have = ", ".join(sorted(p.name for p in found.folder.glob("*.log") if p.name != "supervisor.log"))
     raise UsageError(f"{found.id} has no such log of {role}; it has: {have or 'none'}")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import ClusterError, ExitCode, NrlError, UsageError
-from .cluster_guard import goer, guard
+from .cluster_guard import goer, guard, say_interrupted
 from .connecting import observer
 from .session import Session
 from .waiting import asked
@@ -38,6 +38,10 @@ class Company:
 
     def finish(self, lives: Mapping[str, Mapping[str, Any]]) -> None:
         """Called when all of it is up."""
+
+    def staying(self) -> list[str]:
+        """Words for what this call started and what goes on though the command ends early."""
+        return []
 
 
 @dataclass(frozen=True)
@@ -114,7 +118,12 @@ class LongLived:
     def ensure(self, standings: Sequence[Standing], company: Company | None = None) -> list[Came]:
         """Make what is missing, all at the same time, and wait for all of it together unless told not to."""
         actions, standings = self._settle(standings)
-        lives = self._bring_up.create(standings)
+        try:
+            lives = self._bring_up.create(standings)
+        except KeyboardInterrupt:
+            if not self._bring_up.made.objects:  # else they are named already
+                self._session.output.plain("interrupted; nothing new was made")
+            raise
         for standing in standings:
             self._say(standing, actions[standing.unit.role])
         ready: Mapping[str, Any] = {}
@@ -148,13 +157,19 @@ class LongLived:
         return actions, standings
 
     def _remove(self, standings: Sequence[Standing]) -> None:
-        from ..apply import take_down
+        from ..apply import TakenDown, take_down, words_of
 
         going = [doomed(s) for s in standings]
         goers = [goer(self._session, self._cluster, d.main, d.pod_selector) for d in going if d.main is not None]
         guard(self._session, goers, self._plan.namespace, yes=self._wishes.yes, force=self._wishes.force)
         left = max(1.0, self._deadline - time.monotonic())
-        take_down(self._cluster, going, within=left, say=self._session.output.progress)
+        done = TakenDown()
+        try:
+            take_down(self._cluster, going, within=left, say=self._session.output.progress, done=done)
+        except KeyboardInterrupt:
+            all_of_it = [words_of(obj) for d in going for obj in d.objects]
+            say_interrupted(self._session, done, all_of_it, self._plan.namespace)
+            raise
 
     def _show_drift(self, standing: Standing) -> None:
         output, changes = self._session.output, standing.changes
@@ -204,12 +219,31 @@ class LongLived:
         except Unstartable:
             self._bring_up.take_back()
             raise
-        except (NrlError, KeyboardInterrupt):
-            made = [s.unit for s in standings if lives[s.unit.role]["metadata"]["uid"] in uids]
-            if made:
-                what, down = ", ".join(unit.words for unit in made), self._wishes.down([unit.target for unit in made])
-                self._session.output.plain(f"{what} stay\n  take them down: {down}")
+        except (NrlError, KeyboardInterrupt) as error:
+            self.say_what_stays(company, interrupted=isinstance(error, KeyboardInterrupt))
             raise
+
+    def say_what_stays(self, company: Company, *, interrupted: bool) -> None:
+        """What this call made and what goes on though it ends, with the command that takes it down."""
+        from ..apply import units_of, words_of
+
+        made = [words_of(o) for o in self._bring_up.made.objects if interrupted or not self._gone(o)]
+        staying, why = [*made, *company.staying()], "interrupted; " if interrupted else ""
+        if staying:
+            units = units_of(self._plan)
+            down = self._wishes.down([unit.target for unit in units if unit.words in made or not made])
+            self._session.output.plain(f"{why}{', '.join(staying)} stay\n  take them down: {down}")
+        elif interrupted:
+            self._session.output.plain("interrupted; nothing new was made")
+
+    def _gone(self, made: Mapping[str, Any]) -> bool:
+        """Whether somebody else has deleted it meanwhile; where that cannot be asked it counts as there."""
+        meta = made["metadata"]
+        try:
+            live = self._cluster.get(made["apiVersion"], made["kind"], meta["name"], self._plan.namespace)
+        except ClusterError:
+            return False
+        return live is None or live["metadata"]["uid"] != meta["uid"] or "deletionTimestamp" in live["metadata"]
 
     def _probe(self, check: HealthCheck | None) -> Callable[[Mapping[str, Any]], None]:
         """What must answer before an object counts as up: Ray's Jobs API of a cluster, the health URL of a Deployment."""

@@ -75,7 +75,7 @@ class AttendJob:
             self._log.stop()
 
     def _finish(self, end: JobEnd) -> ExitCode | int:
-        output, ended = self._session.output, self._session.clock()
+        output, ended = self._session.output, self._session.now()
         state, reason = (end.state, "") if end.how == "final" else ("FAILED", "HeadRestarted")
         self._log.finish(REST if end.how == "final" else 0.0)
         self._event({"event": "final", "state": state, "reason": reason})
@@ -90,7 +90,8 @@ class AttendJob:
             raise self._log.failure
         if not log.complete:
             output.warn(f"the end of the driver's log may be missing here ({log.bytes} bytes were read): {log.why}")
-        failure = of_cluster_job(self._session, self._path, [reason, end.message]) if state == "FAILED" else None
+        path = "" if self._log.copy_lost else self._path
+        failure = of_cluster_job(self._session, path, [reason, end.message]) if state == "FAILED" else None
         if failure:
             output.plain(failure.text())
         result = replace(self._result(state, reason, end.message, ended, log), failure=failure or None)
@@ -106,7 +107,10 @@ class AttendJob:
             f"gave up waiting ({end.message}); the run goes on" if gave_up else f"the outcome is unknown: {end.message}"
         )
         output.error(said)
-        left_alone(self._session, record.namespace, record.id, f"run {record.id} in namespace {record.namespace}:")
+        if not end.gone:
+            left_alone(self._session, record.namespace, record.id, f"run {record.id} in namespace {record.namespace}:")
+        elif self._path and not self._log.copy_lost:
+            output.plain(f"log, as far as it was read: {self._path}")
         if output.format != "text":
             state = end.state if gave_up else "UNKNOWN"
             output.result(self._result(state, "", end.message, None, None, code))
@@ -119,7 +123,8 @@ class AttendJob:
         from ..runs.cluster_jobs import ENDS
 
         record = self._run.record
-        facts = LogFacts(self._path, bool(log and log.complete), log.bytes if log else 0) if self._path else None
+        kept = self._path and not self._log.copy_lost
+        facts = LogFacts(self._path, bool(log and log.complete), log.bytes if log else 0) if kept else None
         return ClusterRunResult(
             record.id, record.namespace, record.ray_cluster, record.ray_cluster_uid, record.submitter, state, reason,
             message, int(ENDS.get(state, ExitCode.UNKNOWN) if code is None else code), record.started or ended, ended,

@@ -137,7 +137,7 @@ class Attending:
             output.warn(f"the end of the driver's log may be missing here ({end.bytes} bytes were read): {end.why}")
         left = self._left_behind(outcome)
         # Last, where it is seen, and because by now every death of a worker has arrived.
-        log, died = self._path if end.bytes else "", self._follow.deaths()
+        log, died = self._path if end.bytes and not self._log.copy_lost else "", self._follow.deaths()
         failure = of_rayjob(self._session, outcome, status_of(self._follow.rayjob), log, died)
         if failure:
             output.plain(failure.text())
@@ -216,8 +216,13 @@ class Attending:
         gave_up = end.how == "timeout"
         code = ExitCode.GAVE_UP if gave_up else ExitCode.UNKNOWN
         why = f"gave up waiting ({end.message})" if gave_up else f"the outcome is unknown: {end.message}"
-        output.error(f"{why}; it may still run" if not gave_up else f"{why}; {self._goes_on}")
-        self._say_left_alone(f"run {plan.run.id} in namespace {plan.namespace}:")
+        if end.gone:
+            output.error(why)
+            if self._path and not self._log.copy_lost:
+                output.plain(f"log, as far as it was read: {self._path}")
+        else:
+            output.error(f"{why}; {self._goes_on}" if gave_up else f"{why}; it may still run")
+            self._say_left_alone(f"run {plan.run.id} in namespace {plan.namespace}:")
         if output.format != "text":
             rayjob = self._follow.rayjob or self._created
             state = describe(status_of(rayjob)) if gave_up else "UNKNOWN"
@@ -228,7 +233,7 @@ class Attending:
 
     def _result(self, outcome: Outcome, end: LogEnd | None, left: list[str] | None = None) -> RunResult:
         log = None
-        if self._path:
+        if self._path and not self._log.copy_lost:
             log = LogFacts(self._path, bool(end and end.complete), end.bytes if end else 0)
         return RunResult(
             self._plan.run.id,
@@ -260,7 +265,7 @@ class Attending:
         pods = [p for p in self._follow.pods.values() if everything or not is_worker(p)]
         until = None
         if not for_good:
-            ended = parse_time(status_of(self._follow.rayjob).get("endTime")) or self._session.clock()
+            ended = parse_time(status_of(self._follow.rayjob).get("endTime")) or self._session.now()
             until = f"{ended + timedelta(seconds=seconds or 0):%Y-%m-%d %H:%M:%S} UTC"
         why = "--hold" if everything else "the head, for its log: --ttl"
         if for_good:

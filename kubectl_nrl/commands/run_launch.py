@@ -18,7 +18,7 @@ from .session import Session
 from .waiting import Stuck, give_up, start_limit
 
 if TYPE_CHECKING:
-    from ..apply import DryRun
+    from ..apply import Created, DryRun
     from ..config import Config
     from ..plan import Plan
     from .handover import Handover
@@ -59,19 +59,25 @@ def ask(args: argparse.Namespace, session: Session, cluster: Any, config: Config
 
 def launch(args: argparse.Namespace, session: Session, cluster: Any, config: Config, plan: Plan) -> ExitCode | int:
     """Create the run, and follow it unless told not to. What is uploaded is made ready first, and sent when Ray is there."""
+    from ..apply import Created
+
     say_namespace(session, plan)
-    handover = _handover(args, session, cluster, plan)
+    handover, created = _handover(args, session, cluster, plan), Created()
     try:
-        return _launch(args, session, cluster, config, plan, handover)
+        return _launch(args, session, cluster, config, plan, handover, created)
+    except KeyboardInterrupt:
+        _say_interrupted(session, plan, created, handover)
+        raise
     finally:
         if handover is not None:
             handover.close()
 
 
 def _launch(
-    args: argparse.Namespace, session: Session, cluster: Any, config: Config, plan: Plan, handover: Handover | None
-) -> ExitCode | int:
-    from ..apply import Created, Uncertain, dry_run, make_way, name_holder, up
+    args: argparse.Namespace, session: Session, cluster: Any, config: Config, plan: Plan, handover: Handover | None,
+    created: Created,
+) -> ExitCode | int:  # fmt: skip
+    from ..apply import Uncertain, dry_run, make_way, name_holder, up
     from ..preflight import blocking
     from .run_follow import Attending
 
@@ -94,7 +100,6 @@ def _launch(
     refuse_refused(said, plan)
     make_way(holder, plan, cluster, output.progress)
     event = observer(session, {"run": plan.run.id, "rayjob": name, "namespace": plan.namespace})
-    created = Created()
     try:
         up(plan, cluster, created, say=output.progress, warn=output.warn, event=event)
         assert created.workload is not None
@@ -111,17 +116,20 @@ def _launch(
     except Uncertain:
         say_left_alone(session, plan.namespace, plan.run.id, f"run {plan.run.id} may exist")
         raise
-    except KeyboardInterrupt:
-        if created.uncertain:
-            say_left_alone(session, plan.namespace, plan.run.id, f"interrupted; run {plan.run.id} may exist")
-        elif created.workload is not None:
-            open_end = handover is not None and not handover.done
-            why = "interrupted; its code is not submitted" if open_end else "interrupted; the run goes on"
-            say_left_alone(
-                session, plan.namespace, plan.run.id, why, resume=handover.resume if open_end and handover else ""
-            )
-        raise
     return attending.to_the_end(timeout)
+
+
+def _say_interrupted(session: Session, plan: Plan, created: Created, handover: Handover | None) -> None:
+    """What became of a run whose making was interrupted; what a second Ctrl-C kept from being taken back is named already."""
+    if created.uncertain:
+        say_left_alone(session, plan.namespace, plan.run.id, f"interrupted; run {plan.run.id} may exist")
+    elif created.workload is not None:
+        open_end = handover is not None and not handover.done
+        why = "interrupted; its code is not submitted" if open_end else "interrupted; the run goes on"
+        resume = handover.resume if open_end and handover else ""
+        say_left_alone(session, plan.namespace, plan.run.id, why, resume=resume)
+    elif not created.objects:
+        session.output.plain("interrupted; no run was created")
 
 
 def _handover(args: argparse.Namespace, session: Session, cluster: Any, plan: Plan) -> Handover | None:

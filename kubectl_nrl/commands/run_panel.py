@@ -51,7 +51,7 @@ class RunPanel:
         from .. import panel
 
         assert self._picture is not None
-        return panel.lines(self._title, self._picture, self._session.clock(), columns, rows)
+        return panel.lines(self._title, self._picture, self._session.now(), columns, rows)
 
     def _last_words(self) -> Sequence[str]:
         """What stays of it above the log: how long the start took."""
@@ -59,7 +59,7 @@ class RunPanel:
         if picture is None or picture.started is None:
             return ()
         ready, total = sum(g.ready for g in picture.groups), sum(g.total for g in picture.groups)
-        took = span(max(0.0, (self._session.clock() - picture.started).total_seconds()))
+        took = span(max(0.0, (self._session.now() - picture.started).total_seconds()))
         # A picture is drawn when pods have settled, and a driver does not wait for that.
         pods = f", {ready}/{total} pods ready" if total and ready == total else ""
         return [f"{self._title}: its driver's log begins, {took} after its start{pods}"]

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 #: How every run reaches a head, for Ray's own API.
 PORTS = "portforward"
-NOT_SUBMITTED = "interrupted; the run was not submitted"
+NOT_SUBMITTED = "no run was submitted"
 #: Flags that mean something for a RayJob only.
 MEANINGLESS = ("rayjob_name", "ttl", "hold", "shutdown")
 
@@ -93,6 +93,7 @@ class _Launch:
             if self._asked:
                 left_alone(self._session, self._plan.namespace, self._plan.run.id, "interrupted; it may be submitted")
             else:
+                self._long_lived.say_what_stays(self._daemons, interrupted=True)
                 self._session.output.plain(NOT_SUBMITTED)
             raise
         self._event({"event": "submitted", "raycluster": name})
@@ -130,7 +131,7 @@ class _Launch:
         left = max(0.0, self._deadline - time.monotonic())
         down = taking_down(args, self._session, plan)
         wishes = Wishes(down, args.recreate, True, left, args.yes, args.force, start_limit(args))
-        long_lived = LongLived(self._session, self._cluster, plan, wishes)
+        self._long_lived = long_lived = LongLived(self._session, self._cluster, plan, wishes)
         if not args.skip_daemons:
             self._daemons.prepare()
         attached = {role: self._attached(role, name) for role, name in plan.attached.items()}
@@ -221,7 +222,7 @@ class _Launch:
         record = new_record(
             run.id, raycluster, run.user, cluster_label=training or raycluster["metadata"]["name"],
             submitter=self._submitter.name, submission_id=run.id, recipe=plan.recipe_path.rsplit("/", 1)[-1],
-            started=self._session.clock(), pod=drivers.pod, place=run.place,
+            started=self._session.now(), pod=drivers.pod, place=run.place,
         )  # fmt: skip
         self._asked = True  # the record alone is enough to find it by
         try:

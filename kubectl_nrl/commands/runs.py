@@ -176,7 +176,7 @@ def _with_the_clusters(
     if session.namespace is None and not args.all_namespaces:
         session.output.note(f'namespace "{namespace}" (from the kubeconfig context; -n or -A for others)')
     standing = _standing(args, session, cluster, namespace)
-    session.output.result(RunList(runs, session.clock(), args.all_namespaces, args.all_users, here, standing))
+    session.output.result(RunList(runs, session.now(), args.all_namespaces, args.all_users, here, standing))
     if any(run.gpus is None for run in runs):
         session.output.note("GPUs held are unknown: you may not list pods")
     for run in runs:

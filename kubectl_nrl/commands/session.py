@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import UsageError
+from ..errors import ClusterError, UsageError
 from ..output import Output
 
 if TYPE_CHECKING:
@@ -53,7 +53,10 @@ class Session:
     strict_plugins: bool = False
     #: The label of the plugin whose verb is running, empty for a built-in verb.
     verb_plugin: str = ""
+    #: This machine's clock.
     clock: Callable[[], datetime] = now
+    #: The clock of the API server that is asked, once there is one: None where it does not tell.
+    server_clock: Callable[[], datetime | None] | None = None
     suffix: Callable[[], str] = random_suffix
     #: What was typed, without the program's name.
     argv: Sequence[str] = ()
@@ -92,6 +95,14 @@ class Session:
     @property
     def manager_loaded(self) -> bool:
         return self._manager is not None
+
+    def now(self) -> datetime:
+        """The time by which what the cluster wrote is judged and shown: the API server's, else this machine's."""
+        try:
+            told = self.server_clock() if self.server_clock is not None else None
+        except ClusterError:
+            told = None
+        return told or self.clock()
 
     @property
     def user(self) -> User:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -96,7 +97,7 @@ def _config(args: argparse.Namespace, session: Session, recipe: str) -> tuple[Co
     from ..plan import is_local
     from .planning import load_config, plan_options
 
-    there = (session.cwd / recipe).is_file()
+    there = os.path.isfile(session.cwd / recipe)
     try:
         config = load_config(args, session, _PROG)
     except (UsageError, ConfigError) as error:
@@ -124,7 +125,7 @@ def look(question: Question, session: Session, *, over: bool = False, quiet: boo
     counts = {r.id: _processes(r) for r in here if not r.torn_down}
     listed = LocalList(here, session.clock(), "nothing runs on this machine", counts)
     return Status(
-        items, listed, session.clock(), place, bool(question.words), question.everywhere, question.everybody,
+        items, listed, session.now(), place, bool(question.words), question.everywhere, question.everybody,
         session.output.columns(),
     )  # fmt: skip
 

@@ -92,7 +92,7 @@ def item(session: Session, found: Situation) -> Item:
     from ..runs import RunRecord
     from ..runs.lifetimes import lifetimes
 
-    snapshot = reasons.snapshot(found, session.clock())
+    snapshot = reasons.snapshot(found, session.now())
     note = head_replaced(found.ray_cluster, found.pods)
     if note:
         snapshot = replace(snapshot, notes=(*snapshot.notes, note))

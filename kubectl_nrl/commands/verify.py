@@ -7,6 +7,7 @@ wrong is called wrong.
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -95,7 +96,7 @@ def handle(args: argparse.Namespace, session: Session) -> ExitCode:
     found = evidence.seen(place.cluster, run)
     launched = evidence.launched(place.cluster, run, session.env)
     log = _read_log(session, place.cluster, run)
-    result = Verified(run, checklist.checklist(run, found, launched, log, commands, session.clock()))
+    result = Verified(run, checklist.checklist(run, found, launched, log, commands, session.now()))
     session.output.result(result)
     return ExitCode.FAILED if result.failed else ExitCode.OK
 
@@ -120,7 +121,7 @@ def _read_log(session: Session, cluster: Any, run: RunRecord) -> LogFound:
     copy = directory(run.id, session.env)
     record = read_record(copy)
     of_run = str(record.get("cluster_uid", "")).rstrip("+") == run.ray_cluster
-    if of_run and record.get("complete") and (copy / "driver.log").is_file():
+    if of_run and record.get("complete") and os.path.isfile(copy / "driver.log"):
         return _of_copy(copy / "driver.log", lines, run.wandb, complete=True)
     if not run.ray_cluster or not run.status.get("jobStatus"):
         return LogFound(run.wandb, "", False, "there was no driver" if run.final else "there is no driver yet")
@@ -130,7 +131,7 @@ def _read_log(session: Session, cluster: Any, run: RunRecord) -> LogFound:
     end = None
     while end is None:
         end = reader.join(1.0)
-    if not end.bytes and of_run and (copy / "driver.log").is_file():
+    if not end.bytes and of_run and os.path.isfile(copy / "driver.log"):
         return _of_copy(copy / "driver.log", lines, run.wandb, complete=False, why=f"{end.why}; a copy was read")
     lines.end()
     why = "" if end.complete and run.final else end.why or "the run goes on"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import Any
 
 from ..errors import ClusterError
@@ -12,18 +12,19 @@ from ..rayjob_state import parse_time, span
 from .containers import ray_container
 
 
-def head_history(cluster: Any, namespace: str, ray_cluster: str, now: datetime | None = None) -> str:
+def head_history(cluster: Any, namespace: str, ray_cluster: str) -> str:
     """`the head restarted 4m ago (OOMKilled); its history is lost`, as far as the head's pod tells."""
     try:
         pods = cluster.list("v1", "Pod", namespace, label_selector=f"{RAY_CLUSTER}={ray_cluster},{RAY_NODE_TYPE}=head")
+        now = cluster.time()
     except ClusterError:
-        pods = []
+        pods, now = [], None
     alive = [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
     if not alive:
         return f"the head of raycluster/{ray_cluster} was replaced; the history of its jobs is lost"
     pod = max(alive, key=lambda pod: str(pod["metadata"].get("creationTimestamp") or ""))
     since, why = _last_start(pod)
-    ago = f" {span(((now or datetime.now(timezone.utc)) - since).total_seconds())} ago" if since else ""
+    ago = f" {span((now - since).total_seconds())} ago" if since and now else ""
     return (
         f"the head of raycluster/{ray_cluster} restarted{ago}{f' ({why})' if why else ''}; "
         "the history of its jobs is lost"

@@ -19,6 +19,9 @@ _BY_REASON = {
     "QuotaExceeded": "kubectl describe resourcequota -n {namespace}",
     "QuotaNeedsRequests": "kubectl describe resourcequota -n {namespace}",
     "QueueDoesNotExist": "set scheduler.queue to a queue that exists",
+    "NodeLost": "kubectl get nodes",
+    "NotStarted": "kubectl get nodes",
+    "NamespaceTerminating": 'namespace "{namespace}" is being deleted; choose another: -n NAME',
     "NotReconciled": "kubectl get pods -A -l app.kubernetes.io/name=kuberay-operator",
     "NotScheduled": "set scheduler.kind to one that this cluster has: kubectl nrl doctor",
 }

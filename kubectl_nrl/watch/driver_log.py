@@ -113,6 +113,11 @@ class DriverLog:
         self._tries = 0
         self._next_state_check = 0.0
 
+    @property
+    def copy_lost(self) -> str:
+        """Why the copy on this machine is not whole (a full disk), empty while it is."""
+        return self._keeping.lost
+
     def follow(self, source: Source) -> None:
         """Read that attempt's log from now on; starts the thread on first use.
 

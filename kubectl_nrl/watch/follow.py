@@ -18,6 +18,7 @@ from ..labels import RAY_API, RAY_CLUSTER
 from ..rayjob_state import Outcome, describe, message_of, outcome, span, status_of
 from ..reasons import Snapshot, Trouble, is_worker
 from ..triage import DeadPod
+from .deletion import deletion
 from .driver_log import DriverLog, Source
 from .feeds import Feeds
 from .inquiry import Inquiry
@@ -44,13 +45,15 @@ class RunTarget:
 class End:
     """Why watching ended: `final` (with its outcome), `timeout`, `lost` (unknown; `message` says why), or `stuck`.
 
-    Stuck: the run waits for something that does not come (`trouble`), for longer than the start may take.
+    Stuck: the run waits for something that does not come (`trouble`), for longer than the start may take. `gone`: it is lost
+    because it is not there any more, so that there is nothing to come back to.
     """
 
     how: Literal["final", "timeout", "lost", "stuck"]
     outcome: Outcome | None = None
     message: str = ""
     trouble: Trouble | None = None
+    gone: bool = False
 
 
 class Follow:
@@ -92,7 +95,7 @@ class Follow:
         self._stop = threading.Event()
         self.rayjob: Mapping[str, Any] = {}
         self._driver_ran = False
-        self._said_state = ""
+        self._said_state, self._said_deletion = "", False
         self._lost_since: float | None = None
         self._end: End | None = None
         self._reread_at = clock() + REREAD
@@ -218,13 +221,16 @@ class Follow:
     def _on_rayjob(self, kind: str, rayjob: Mapping[str, Any]) -> None:
         if rayjob["metadata"].get("uid") != self._target.uid:
             if self._end is None and kind != "DELETED":
-                self._end = End("lost", message=f"rayjob/{self._target.name} was replaced by another of the same name")
+                self._end = End(
+                    "lost", message=f"rayjob/{self._target.name} was replaced by another of the same name", gone=True
+                )
             return
         if kind == "DELETED":
             self._on_deleted()
             return
         self.rayjob = rayjob
         status = status_of(rayjob)
+        self._tell_deletion(rayjob)
         self._tell_state(status)
         name = str(status.get("rayClusterName") or "")
         if name and self._wait.attempt(name):
@@ -238,7 +244,15 @@ class Follow:
             self._end = End("final", end)
 
     def _on_deleted(self) -> None:
-        self._end = self._end or End("lost", message=f"rayjob/{self._target.name} was deleted before it ended")
+        if self._end is None:
+            words = deletion(self._cluster, f"rayjob/{self._target.name} was deleted", self._target.namespace)
+            self._end = End("lost", message=f"{words} before it ended", gone=True)
+
+    def _tell_deletion(self, rayjob: Mapping[str, Any]) -> None:
+        """KubeRay ends the job of a RayJob that is deleted before it lets it go, which may take a while."""
+        if rayjob["metadata"].get("deletionTimestamp") and not self._said_deletion and self._end is None:
+            self._said_deletion = True
+            self._say(deletion(self._cluster, f"rayjob/{self._target.name} is being deleted", self._target.namespace))
 
     def _say_unseen(self, text: str) -> None:
         """A line of what the picture shows as well."""

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from ..errors import ClusterError
 from ..labels import RAY_API
 from ..rayjob_state import FAILED, STOPPED, SUCCEEDED
+from .deletion import deletion
 from .driver_log import DriverLog, JobsApi
 
 #: Seconds between two questions for the state.
@@ -36,11 +37,15 @@ class JobTarget:
 
 @dataclass(frozen=True)
 class JobEnd:
-    """Why following ended: `final` (Ray's `state`), `forgotten` (a new head does not know the job), `timeout`, or `lost` (unknown)."""
+    """Why following ended: `final` (Ray's `state`), `forgotten` (a new head does not know the job), `timeout`, or `lost` (unknown).
+
+    `gone`: it is lost because its cluster is not there any more, so that there is nothing to come back to.
+    """
 
     how: Literal["final", "forgotten", "timeout", "lost"]
     state: str = ""
     message: str = ""
+    gone: bool = False
 
 
 class JobFollow:
@@ -112,14 +117,16 @@ class JobFollow:
         self._disconnect()
         now = self._clock()
         self._silent_since = self._silent_since or now
-        if error.status in (401, 403) or error.reason == "Gone":
+        if error.reason == "Gone":
+            return JobEnd("lost", self._state, self._replaced() or error.message, gone=True)
+        if error.status in (401, 403):
             return JobEnd("lost", self._state, error.message)
         if now - self._silent_since >= self._patience:
             return JobEnd("lost", self._state, f"no answer for {now - self._silent_since:.0f} s: {error.message}")
         if error.reason in ("NoHead", "PortClosed"):
             gone = self._replaced()
             if gone:
-                return JobEnd("lost", self._state, gone)
+                return JobEnd("lost", self._state, gone, gone=True)
         if not self._said_silence and now - self._silent_since >= QUIET:
             self._said_silence = True
             self._say(f"no answer from raycluster/{self._target.ray_cluster} ({error.message}); asking again")
@@ -133,7 +140,8 @@ class JobFollow:
         except ClusterError:
             return ""
         if live is None or live["metadata"].get("deletionTimestamp"):
-            return f"raycluster/{target.ray_cluster} was deleted, and the driver with it"
+            words = deletion(self._cluster, f"raycluster/{target.ray_cluster} was deleted", target.namespace)
+            return f"{words}, and the driver with it"
         other = live["metadata"]["uid"] != target.uid
         return f"raycluster/{target.ray_cluster} was replaced by another of the same name" if other else ""
 

@@ -14,6 +14,8 @@ class Keeping:
     def __init__(self, copy: LogCopy | None, say: Callable[[str], None]) -> None:
         self._copy, self._say = copy, say
         self._life = ""
+        #: Why the copy is not whole, empty while it is.
+        self.lost = ""
 
     def resume(self, uid: str) -> tuple[Place, str]:
         """Where to go on with the log of that Ray cluster, and which life of its head that log is of ("" for unknown)."""
@@ -60,6 +62,7 @@ class Keeping:
 
     def _lose(self, error: OSError) -> None:
         copy, self._copy = self._copy, None
+        self.lost = str(error)
         self._say(f"driver log: no copy is kept on this machine any more: {error}")
         if copy is not None:
             copy.close()

@@ -18,6 +18,7 @@ from ..reasons import Situation, Trouble, troubles
 from ..reasons.advice import advice
 from ..reasons.gather import unready
 from ..reasons.server_clock import ServerClock
+from .deletion import deletion
 from .feeds import Feeds
 from .inquiry import Answer, Inquiry
 from .readiness import Readiness, readiness_of
@@ -60,6 +61,7 @@ class UntilReady:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         meta = live["metadata"]
+        self._cluster = cluster
         self._live, self._namespace = live, str(meta["namespace"])
         self.words = f"{live['kind'].lower()}/{meta['name']}"
         self._say, self._probe, self._suspended_by, self._clock = say, probe, suspended_by, clock
@@ -143,7 +145,8 @@ class UntilReady:
     def _on_object(self, kind: str, live: Mapping[str, Any]) -> None:
         other = live["metadata"].get("uid") != self._live["metadata"]["uid"]
         if kind == "DELETED" and not other:
-            raise ClusterError(f"{self.words} was deleted while it was waited for", reason="Gone")
+            words = deletion(self._cluster, f"{self.words} was deleted", self._namespace)
+            raise ClusterError(f"{words} while it was waited for", reason="Gone")
         if other and kind != "DELETED":
             raise ClusterError(f"{self.words} was replaced by another of the same name while it was waited for")
         if not other:
@@ -180,6 +183,8 @@ class UntilReady:
 
     def _never(self, readiness: Readiness) -> ClusterError:
         hint = self._look_hint()
+        if self._live["metadata"].get("deletionTimestamp"):
+            return ClusterError(deletion(self._cluster, f"{self.words} is being deleted", self._namespace), hint)
         if (self._live.get("spec") or {}).get("suspend"):
             patch = """-p '{"spec":{"suspend":false}}'"""
             name = self._live["metadata"]["name"]

@@ -6,7 +6,7 @@ The judges are those of `kubectl_nrl.reasons`; here is only when they are asked,
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -51,6 +51,9 @@ class Wait:
         self.listed, self.refused = False, False
         #: Pods of the attempt that died, by name: what killed a run is often deleted before the run is over.
         self.deaths: dict[str, DeadPod] = {}
+        #: Pods of which some picture has told a trouble, and those that died and were gone before one could.
+        self._told_of: set[str] = set()
+        self._vanished: list[DeadPod] = []
         self._object: Mapping[str, Any] | None = None
         self._answer, self._faults_told = Answer(), set[str]()
         self._picture: Snapshot | None = None
@@ -117,6 +120,8 @@ class Wait:
         died = death_of(pod)
         if died is not None:
             self.deaths[died.name] = died
+            if gone and died.name not in self._told_of:
+                self._vanished.append(died)
 
     def _on_answer(self, answer: Answer) -> None:
         if answer != self._answer:
@@ -148,9 +153,12 @@ class Wait:
         if picture != self._picture:
             self._picture = picture
             self._view(picture)
+        self._told_of.update(name for trouble in picture.troubles for name in trouble.pods)
+        vanished, self._vanished = self._vanished, []
         if over:
             self._inquiry.rest()
             return picture
+        self._tell_vanished(vanished)
         if unready(rayjob, pods):
             self._inquiry.about(rayjob, pods)
         else:
@@ -163,6 +171,16 @@ class Wait:
                 *(sum(getattr(group, what) for group in picture.groups) for what in ("ready", "total"))
             )
         return picture
+
+    def _tell_vanished(self, vanished: Sequence[DeadPod]) -> None:
+        """A line for all that were taken away for one reason: evicted and preempted pods are gone before a picture shows them."""
+        alike: dict[tuple[str, str, str], list[DeadPod]] = {}
+        for died in vanished:
+            alike.setdefault((died.role, died.reason, died.message), []).append(died)
+        for group in alike.values():
+            more = f" (and {len(group) - 1} more)" if len(group) > 1 else ""
+            self._warn(f"{group[0].line}{more}")
+            self._event({"event": "cause", "message": group[0].line})
 
     def _tell(self, trouble: Trouble) -> None:
         self._say(trouble.line)

@@ -51,7 +51,11 @@ class Site:
         return self.cluster.kubectl("-n", self.namespace, "get", kinds, "-o", "name").split()
 
     def empty(self) -> None:
-        wait_until(lambda: not self.names(), self.names)
+        self.become(set())
+
+    def become(self, wanted: set[str]) -> None:
+        """Wait until these are all there are."""
+        wait_until(lambda: set(self.names()) == wanted, self.names)
 
 
 @pytest.fixture
@@ -70,6 +74,34 @@ def test_a_refusal_in_the_middle_takes_back_what_was_made_and_says_so(site: Site
         assert f'in namespace "{site.namespace}"' in done.err
         assert done.err.count("rolled back: ") == step - 1, done
         site.empty()
+
+
+def test_a_child_that_somebody_else_creates_in_the_middle_stays_as_it_is_and_ours_go(site: Site) -> None:
+    """Between the dry run, which found its name free, and its creation."""
+    request = {"name": "nic", "exactly": {"deviceClassName": "bobs.example"}}
+    theirs: dict[str, Any] = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": f"roce-{JOB.replace('-', '-training-')}", "labels": {"kubectl-nrl/owner": "bob"}},
+        "spec": {"spec": {"devices": {"requests": [request]}}},
+    }
+    name = theirs["metadata"]["name"]
+
+    def intrude(step: int) -> None:
+        if step == MAKING[1]:
+            site.cluster.kubectl("-n", site.namespace, "create", "-f", "-", stdin=json.dumps(theirs))
+
+    with SteppingProxy(site.cluster.kubeconfig, before=intrude) as proxy:
+        done = site.run(env={"KUBECONFIG": str(proxy.kubeconfig)})
+    assert done.exit == 3, done
+    assert f'"{name}" already exists' in done.err
+    assert done.err.count("rolled back: computedomain/") == done.err.count("rolled back: ") == 1
+    template = f"resourceclaimtemplate.resource.k8s.io/{name}"
+    site.become({template})
+    live = json.loads(site.cluster.kubectl("-n", site.namespace, "get", template, "-o", "json"))
+    assert live["metadata"]["labels"] == {"kubectl-nrl/owner": "bob"}
+    assert "ownerReferences" not in live["metadata"]
+    assert live["spec"]["spec"]["devices"]["requests"][0]["exactly"]["deviceClassName"] == "bobs.example"
 
 
 def test_a_child_that_may_not_be_told_its_owner_costs_a_warning(site: Site) -> None:

@@ -206,6 +206,10 @@ class FakeCluster:
     absent: frozenset[str] = frozenset()
     broken: frozenset[str] = frozenset()
     asked: list[tuple[str, str, str | None]] = field(default_factory=list)
+    now: datetime | None = datetime(2026, 12, 1, tzinfo=timezone.utc)
+
+    def time(self) -> datetime | None:
+        return self.now
 
     def _guard(self, api_version: str, kind: str, namespace: str | None) -> None:
         self.asked.append((api_version, kind, namespace))

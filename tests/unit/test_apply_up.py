@@ -188,6 +188,30 @@ def test_a_roll_back_that_is_refused_says_what_to_delete() -> None:
     assert "kubectl delete configmap/script -n default" in bring.warned[0]
 
 
+def test_a_reader_who_left_does_not_keep_the_rest_from_being_taken_back() -> None:
+    cluster = FakeCluster()
+    cluster.faults["create", "RayJob"] = ClusterError("forbidden", status=403)
+
+    def nobody_reads(text: str) -> None:
+        raise BrokenPipeError
+
+    with pytest.raises(ClusterError, match="forbidden"):
+        up(plan(CLAIM, CONFIG, JOB), cluster, Created(), say=nobody_reads, warn=nobody_reads)
+    assert cluster.objects == {}
+
+
+def test_a_second_ctrl_c_names_what_is_left_with_the_command_for_it() -> None:
+    cluster = FakeCluster()
+    cluster.faults["create", "RayJob"] = KeyboardInterrupt()
+    cluster.faults["delete", "ConfigMap"] = KeyboardInterrupt()
+    bring = Bring(cluster, CLAIM, CONFIG, JOB)
+    assert isinstance(bring.error, KeyboardInterrupt)
+    assert bring.warned[0].endswith(
+        "may be left: kubectl delete -n default resourceclaimtemplate/claim configmap/script"
+    )
+    assert len(bring.created.objects) == 2
+
+
 def test_ctrl_c_before_the_workload_exists_takes_the_children_back() -> None:
     cluster = FakeCluster()
     cluster.faults["create", "ConfigMap"] = KeyboardInterrupt()

@@ -121,13 +121,14 @@ def head(name: str, created: str, **container: Any) -> dict[str, Any]:
 
 
 def test_a_restarted_container_says_when_and_why(bench: Bench) -> None:
+    bench.cluster.now = NOW
     bench.cluster.put(
         head(
             "h", "2026-11-30T10:00:00Z", state={"running": {"startedAt": "2026-11-30T12:06:00Z"}},
             lastState={"terminated": {"reason": "OOMKilled", "exitCode": 137}}, restartCount=1,
         )
     )  # fmt: skip
-    said = head_history(bench.cluster, "default", "c", NOW)
+    said = head_history(bench.cluster, "default", "c")
     assert said == "the head of raycluster/c restarted 4m00s ago (OOMKilled); the history of its jobs is lost"
 
 
@@ -142,9 +143,10 @@ def test_a_sidecar_that_was_injected_first_is_not_taken_for_ray(bench: Bench) ->
 
 
 def test_a_new_head_pod_says_when(bench: Bench) -> None:
+    bench.cluster.now = NOW
     bench.cluster.put(head("old", "2026-11-30T10:00:00Z"))
     bench.cluster.put(head("new", "2026-11-30T12:09:00Z"))
-    assert "restarted 1m00s ago;" in head_history(bench.cluster, "default", "c", NOW)
+    assert "restarted 1m00s ago;" in head_history(bench.cluster, "default", "c")
 
 
 def test_a_record_is_found_again_by_its_id_and_by_its_owner(bench: Bench) -> None:

@@ -117,7 +117,8 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     """Both streams on one terminal."""
     terminal = Terminal(40, 10)
     # Not sys.stderr itself: pytest puts its own there between a fixture and its test.
-    monkeypatch.setattr("kubectl_nrl.output.sys", SimpleNamespace(stdout=terminal, stderr=terminal))
+    for module in ("output", "streams"):
+        monkeypatch.setattr(f"kubectl_nrl.{module}.sys", SimpleNamespace(stdout=terminal, stderr=terminal))
     monkeypatch.setattr("kubectl_nrl.output._size", lambda stream=None: terminal.size())
     return terminal
 
