@@ -14,17 +14,28 @@ if TYPE_CHECKING:
     from ..runs import ClusterJob, ClusterRun
     from .session import Session
 
-#: The reason of the error for a run that its head does not know any more.
-FORGOTTEN = "JobLost"
+#: Why a driver failed that a new head does not know: it went with the head before.
+HEAD_RESTARTED = "HeadRestarted"
+
+
+class Forgotten(ClusterError):
+    """A run that is on record, and that no head knows any more. `ended`: how it ended, where its record has that."""
+
+    def __init__(self, run: ClusterRun, why: str) -> None:
+        from ..runs.cluster_jobs import ENDS
+
+        known = f"; its record says {run.state}" if run.state else ""
+        super().__init__(f"{why}{known}", "kubectl nrl runs", reason="JobLost")
+        self.ended = ENDS.get(run.state)
+        # An error never ends in 0: what was asked for cannot be had.
+        self.exit_code = ExitCode.UNKNOWN if self.ended is None else self.ended or ExitCode.CLUSTER
 
 
 def by_record(session: Session, cluster: Any, namespace: str, run_id: str) -> ClusterJob | None:
     """The job of the run of that id, as Ray knows it; None where there is no record of such a run.
 
-    Raises `ClusterError`: with reason `JobLost` when a new head does not know it, and with its exit code where the record has its
-    end; otherwise for a cluster that cannot be asked.
+    Raises `Forgotten` when its cluster is gone or its head does not know it, `ClusterError` for a cluster that cannot be asked.
     """
-    from .. import ray_jobs
     from ..runs import ClusterJob, ClusterRecord, find_cluster_run
 
     run = find_cluster_run(cluster, namespace, run_id)
@@ -32,17 +43,31 @@ def by_record(session: Session, cluster: Any, namespace: str, run_id: str) -> Cl
         return None
     live = cluster.get(RAY_API, "RayCluster", run.ray_cluster, namespace)
     if live is None or live["metadata"]["uid"] != run.ray_cluster_uid:
-        raise _lost(run, f"raycluster/{run.ray_cluster} of run {run.id} is gone")
+        raise Forgotten(run, f"raycluster/{run.ray_cluster} of run {run.id} is gone")
     live = {"apiVersion": RAY_API, "kind": "RayCluster", **live}
     with drivers_of(session, cluster, live) as jobs:
         job = jobs.get(run.submission_id)
     if job is None:
-        history = ray_jobs.head_history(cluster, namespace, run.ray_cluster)
-        raise _lost(run, f"run {run.id} is unknown to Ray: {history}")
+        raise Forgotten(
+            run, f"run {run.id} is unknown to {'its head' if run.place else 'Ray'}: {lost(cluster, run)[1]}"
+        )
     return ClusterJob(ClusterRecord(live), job)
 
 
-def note_end(cluster: Any, job: ClusterJob, now: datetime) -> None:
+def lost(cluster: Any, run: ClusterRun) -> tuple[str, str]:
+    """Why a head does not know that run, as a reason and in words.
+
+    HeadRestarted: the driver went with it. Without a reason: it is the same head, and what a driver by exec left there is gone.
+    """
+    from .. import ray_jobs
+
+    where = f"raycluster/{run.ray_cluster}"
+    if run.place and ray_jobs.same_head(cluster, run.namespace, run.ray_cluster, run.pod):
+        return "", f"{run.place} is not there any more, though the head of {where} was not started again"
+    return HEAD_RESTARTED, ray_jobs.head_history(cluster, run.namespace, run.ray_cluster)
+
+
+def note_end(cluster: Any, job: ClusterJob, now: datetime, reason: str = "") -> None:
     """Write the end of a job on the record of its run, where it has one that lacks it; a refusal costs nothing but that."""
     from ..runs import find_cluster_run, note
 
@@ -51,17 +76,19 @@ def note_end(cluster: Any, job: ClusterJob, now: datetime) -> None:
     try:
         run = find_cluster_run(cluster, job.cluster.namespace, job.id)
         if run is not None and not run.state and run.ray_cluster_uid == job.cluster.uid:
-            note(cluster, run, state=job.state, message=job.message, ended=job.ended or now)
+            why = {"reason": reason} if reason else {}
+            note(cluster, run, state=job.state, message=job.message, ended=job.ended or now, **why)
     except ClusterError:
         return
 
 
-def _lost(run: ClusterRun, message: str) -> ClusterError:
-    from ..runs.cluster_jobs import ENDS
+def note_page(cluster: Any, job: ClusterJob, owner: str, url: str) -> None:
+    """Keep a wandb page on the record of `owner`'s run, which other laptops read; a refusal costs nothing but that."""
+    from ..runs import find_cluster_run, note
 
-    known = f"; its record says {run.state}" if run.state else ""
-    error = ClusterError(f"{message}{known}", "kubectl nrl runs", reason=FORGOTTEN)
-    error.exit_code = ENDS.get(run.state, ExitCode.UNKNOWN)
-    if error.exit_code == ExitCode.OK:
-        error.exit_code = ExitCode.CLUSTER  # an error never ends in 0: what was asked for cannot be had
-    return error
+    try:
+        run = find_cluster_run(cluster, job.cluster.namespace, job.id)
+        if run is not None and run.owner == owner and run.wandb != url and run.ray_cluster_uid == job.cluster.uid:
+            note(cluster, run, wandbUrl=url)
+    except ClusterError:
+        return

@@ -26,7 +26,7 @@ def find(session: Session, word: str) -> LocalRecord | None:
 
 def logs(session: Session, run: LocalRecord, *, follow: bool, lines: int | None) -> ExitCode:
     """Show the driver's log; followed, to the run's end and with its exit code."""
-    from .job_logs import Tail
+    from .log_reading import Tail
 
     shown = Tail(session.output.log, lines)
     following = LocalFollow(session, run, sink=shown.feed, caught_up=shown.caught_up)
@@ -44,7 +44,7 @@ def file_logs(session: Session, path: Path, run: LocalRecord, *, follow: bool, l
     """Show another log of a run or cluster; followed, for as long as its supervisor lives."""
     import time
 
-    from .job_logs import Tail
+    from .log_reading import Tail
 
     shown = Tail(session.output.bytes, lines)
     with open(path, "rb") as file:

@@ -188,9 +188,9 @@ def _with_the_clusters(
 
 def _standing(args: argparse.Namespace, session: Session, cluster: Any, namespace: str) -> list[SeenRun]:
     """Runs on long-lived clusters, by their records and what Ray says; none where records may not be read."""
-    from .. import ray_jobs
     from ..runs import cluster_runs, see
     from .cluster_drivers import drivers_of
+    from .job_record import lost
 
     try:
         records = cluster_runs(
@@ -205,5 +205,5 @@ def _standing(args: argparse.Namespace, session: Session, cluster: Any, namespac
         records,
         cluster,
         lambda live: drivers_of(session, cluster, live),
-        lambda place, name: ray_jobs.head_history(cluster, place, name),
+        lambda run: lost(cluster, run),
     )

@@ -18,7 +18,7 @@ AT_ONCE = 8
 
 @dataclass(frozen=True)
 class SeenRun:
-    """A run as it is now: Ray's `state`, or UNKNOWN; `reason` is HeadRestarted for one that its head forgot."""
+    """A run as it is now: Ray's `state`, or UNKNOWN; `reason` is HeadRestarted for one that went with its head."""
 
     run: ClusterRun
     state: str
@@ -34,12 +34,12 @@ def see(
     runs: Sequence[ClusterRun],
     cluster: Any,
     connect: Callable[[Mapping[str, Any]], Any],
-    history: Callable[[str, str], str],
+    history: Callable[[ClusterRun], tuple[str, str]],
 ) -> list[SeenRun]:
     """Each run as it stands; a cluster is asked once, and only when a run of it has no end on record.
 
-    `connect` reaches Ray by a RayCluster object, `history(namespace, name)` says what became of a head. Raises `ClusterError` when
-    the API server is away.
+    `connect` reaches Ray by a RayCluster object, `history` says why a head does not know a run: the reason in a word, and in words. Raises
+    `ClusterError` when the API server is away.
     """
     open_runs = [run for run in runs if run.state not in ENDS]
     places = list({(run.namespace, run.ray_cluster, run.ray_cluster_uid) for run in open_runs})
@@ -72,11 +72,15 @@ def _ask(
         return error.message
 
 
-def _now(run: ClusterRun, answer: dict[str, Mapping[str, Any]] | str, history: Callable[[str, str], str]) -> SeenRun:
+def _now(
+    run: ClusterRun,
+    answer: dict[str, Mapping[str, Any]] | str,
+    history: Callable[[ClusterRun], tuple[str, str]],
+) -> SeenRun:
     if isinstance(answer, str):
         return SeenRun(run, "UNKNOWN", "", answer)
     job = answer.get(run.submission_id)
     if job is None:
-        return SeenRun(run, "UNKNOWN", "HeadRestarted", history(run.namespace, run.ray_cluster))
+        return SeenRun(run, "UNKNOWN", *history(run))
     message = str(job.get("message") or "").partition(", last available logs")[0].strip()
     return SeenRun(run, str(job.get("status") or "UNKNOWN"), "", message)

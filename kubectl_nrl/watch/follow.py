@@ -42,12 +42,13 @@ class RunTarget:
 
 @dataclass(frozen=True)
 class End:
-    """Why watching ended: `final` (with its outcome), `timeout`, `lost` (unknown; `message` says why), or `stuck`.
+    """Why watching ended: `final` (with its outcome), `timeout`, `deleted`, `lost` (unknown; `message` says why), or `stuck`.
 
-    Stuck: the run waits for something that does not come (`trouble`), for longer than the start may take.
+    Deleted: the RayJob of that uid is gone, by somebody else; what it ran on may still be ending. Stuck: the run waits for something
+    that does not come (`trouble`), for longer than the start may take.
     """
 
-    how: Literal["final", "timeout", "lost", "stuck"]
+    how: Literal["final", "timeout", "deleted", "lost", "stuck"]
     outcome: Outcome | None = None
     message: str = ""
     trouble: Trouble | None = None
@@ -93,6 +94,7 @@ class Follow:
         self.rayjob: Mapping[str, Any] = {}
         self._driver_ran = False
         self._said_state = ""
+        self._said_deleted = False
         self._lost_since: float | None = None
         self._end: End | None = None
         self._reread_at = clock() + REREAD
@@ -204,13 +206,17 @@ class Follow:
     def _on_rayjob(self, kind: str, rayjob: Mapping[str, Any]) -> None:
         if rayjob["metadata"].get("uid") != self._target.uid:
             if self._end is None and kind != "DELETED":
-                self._end = End("lost", message=f"rayjob/{self._target.name} was replaced by another of the same name")
+                replaced = f"rayjob/{self._target.name} was deleted before it ended, and another of its name made"
+                self._end = End("deleted", message=replaced)
             return
         if kind == "DELETED":
             self._on_deleted()
             return
         self.rayjob = rayjob
         status = status_of(rayjob)
+        if rayjob["metadata"].get("deletionTimestamp") and not self._said_deleted:
+            self._said_deleted = True
+            self._say(f"rayjob/{self._target.name} is being deleted")
         self._tell_state(status)
         name = str(status.get("rayClusterName") or "")
         if name and self._wait.attempt(name):
@@ -224,7 +230,7 @@ class Follow:
             self._end = End("final", end)
 
     def _on_deleted(self) -> None:
-        self._end = self._end or End("lost", message=f"rayjob/{self._target.name} was deleted before it ended")
+        self._end = self._end or End("deleted", message=f"rayjob/{self._target.name} was deleted before it ended")
 
     def _say_unseen(self, text: str) -> None:
         """A line of what the picture shows as well."""
