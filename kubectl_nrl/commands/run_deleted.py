@@ -52,8 +52,12 @@ def see_deleted(
     if not left.pods:
         output.error(f"{said}; nothing of it runs any more")
         return SeenGone(ExitCode.STOPPED)
-    output.error(f"{said}; still ending: {', '.join(left.names)}")
+    ending = all(pod["metadata"].get("deletionTimestamp") for pod in left.pods)
+    names = ", ".join(left.names)
+    output.error(
+        f"{said}; " + (f"still ending: {names}" if ending else f"not ended yet, its driver may still run: {names}")
+    )
     for holder in holders(cluster, namespace, ray_cluster, left.pods):
         output.warn(f"after {GONE:.0f} s {holder.words}")
         output.hint(holder.look)
-    return SeenGone(ExitCode.STOPPED, left.names)
+    return SeenGone(ExitCode.STOPPED if ending else ExitCode.UNKNOWN, left.names)

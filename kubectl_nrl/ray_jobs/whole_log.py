@@ -32,6 +32,8 @@ class WholeLog:
         self._answer: Iterator[bytes] | None = None
         #: The part of the answer that is kept, and where in the log it begins.
         self._kept, self._start = bytearray(), 0
+        #: Its length, once it has ended; and how far it was given out.
+        self._size: int | None = None
         self._given = 0
         self._began, self._rests_until = 0.0, 0.0
 
@@ -44,9 +46,9 @@ class WholeLog:
                 return data
         self.close()
         time.sleep(max(0.0, self._rests_until - time.monotonic()))
-        self._began, self._answer = time.monotonic(), self._ask()
+        self._began, self._answer, self._size = time.monotonic(), self._ask(), None
         data = self._on(offset, limit)
-        if self._answer is None and self._size < offset:
+        if self._size is not None and self._size < offset:
             raise Shorter(self._size)
         self._given = offset + len(data)
         return data
