@@ -44,14 +44,18 @@ class WholeLog:
             if offset + len(data) > self._given:
                 self._given = offset + len(data)
                 return data
-        self.close()
-        time.sleep(max(0.0, self._rests_until - time.monotonic()))
-        self._began, self._answer, self._size = time.monotonic(), self._ask(), None
+        self._begin()
         data = self._on(offset, limit)
         if self._size is not None and self._size < offset:
             raise Shorter(self._size)
         self._given = offset + len(data)
         return data
+
+    def _begin(self) -> None:
+        """Ask anew, not too soon."""
+        self.close()
+        time.sleep(max(0.0, self._rests_until - time.monotonic()))
+        self._began, self._answer, self._size = time.monotonic(), self._ask(), None
 
     def close(self) -> None:
         """Let the answer go."""
