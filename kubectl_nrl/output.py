@@ -43,7 +43,7 @@ class Output:
         self.quiet = quiet
         self.wrote = False
         #: Why the rest of a log was not shown.
-        self.unseen: NrlError | None = None
+        self._unseen: NrlError | None = None
         self._env = os.environ if env is None else env
         self._color = color
         self._secrets = secrets_of(self._env)
@@ -78,7 +78,7 @@ class Output:
     def log(self, data: Raw) -> None:
         """Bytes of a log that is followed to a result: on stdout, unless that is for the result alone (json, yaml).
 
-        A stdout that cannot be written (a full disk) is warned about once and kept in `unseen`: the run's end is worth waiting for.
+        A stdout that cannot be written (a full disk) is warned about once (`require_seen`): the run's end is worth waiting for.
         """
         if self.format != "text":
             self._end_panel()
@@ -87,8 +87,13 @@ class Output:
         try:
             self.bytes(data)
         except NrlError as error:
-            self.unseen = error
+            self._unseen = error
             self.warn(f"{error.message}; the log goes on unseen")
+
+    def require_seen(self) -> None:
+        """Raises what kept lines of a log from stdout, for a command that only shows them."""
+        if self._unseen is not None:
+            raise self._unseen
 
     def note(self, text: str) -> None:
         if not self.quiet:

@@ -12,6 +12,7 @@ from .create import Created, Uncertain, up
 from .dry_run import DryRun, Refusal, dry_run, pod_templates
 from .existing import make_way, name_holder
 from .release import Released, delete_run, release
+from .remains import Remains, until_gone
 from .rendezvous import Rendezvous
 from .take_down import Doomed, TakenDown, take_down, words_of
 from .teardown import Holder, holders
@@ -26,6 +27,7 @@ __all__ = [
     "Holder",
     "Refusal",
     "Released",
+    "Remains",
     "Rendezvous",
     "Standing",
     "Stopped",
@@ -45,6 +47,7 @@ __all__ = [
     "take_down",
     "together",
     "units_of",
+    "until_gone",
     "up",
     "wait_for_claims",
     "words_of",

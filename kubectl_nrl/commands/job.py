@@ -90,21 +90,17 @@ def _here(args: argparse.Namespace, session: Session, words: Words) -> LocalReco
 
 def _logs(args: argparse.Namespace, session: Session, words: Words, here: LocalRecord | None) -> ExitCode | int:
     from . import job_logs, local_job
-    from .job_target import look_up, not_found
+    from .job_target import NothingFound, look_up, not_found
+    from .log_reading import from_copy
 
     if here is not None:
         return local_job.logs(session, here, follow=args.follow, lines=args.tail)
     try:
         place = look_up(args, session, words)
-    except ClusterError as error:
-        if args.follow or not job_logs.show_copy(session, words.what, error.message, args.tail):
-            raise
-        return ExitCode.OK
-    if place.job is None:
-        missing = not_found(words, place.namespace)
-        if not job_logs.show_copy(session, words.what, missing.message, args.tail):
-            raise missing
-        return ExitCode.OK
+        if place.job is None:
+            raise not_found(words, place.namespace)
+    except (ClusterError, NothingFound) as error:
+        return from_copy(session, words.what, error, args.tail, follow=args.follow)
     return job_logs.of_job(session, place.cluster, place.job, follow=args.follow, lines=args.tail)
 
 

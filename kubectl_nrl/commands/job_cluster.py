@@ -1,9 +1,8 @@
-"""A Ray job on a long-lived cluster: its log, followed to its end, and its end by hand. The cluster itself stays."""
+"""A Ray job on a long-lived cluster: what is said of it, and its end by hand. The cluster itself stays."""
 
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,23 +17,28 @@ from .session import Session
 
 if TYPE_CHECKING:
     from ..runs import ClusterJob
+    from ..triage import Failure
+    from ..watch import JobsApi, JobTarget
+    from .run_result import LogFacts
 
 #: Seconds that Ray gets to end a job: it kills what ignores SIGTERM after three.
 ENDED = 60.0
-#: Seconds between two questions to Ray.
-LOOK = 1.0
-#: Seconds without an answer after which the rest of a log is given up.
-HEAD_PATIENCE = 10.0
 
 
 @dataclass(frozen=True)
 class ClusterJobResult:
-    """A Ray job as it is now; `stopped`: this call stopped it, `exit_code` that of following it (0 while it runs)."""
+    """A Ray job as it is now; `stopped`: this call stopped it, `exit_code` that of following it (0 while it runs).
+
+    `reason` is empty where Ray's `message` says enough; `log` and `failure` are of a log that was shown.
+    """
 
     job: ClusterJob
     now: datetime
     exit_code: int
     stopped: bool = False
+    reason: str = ""
+    log: LogFacts | None = None
+    failure: Failure | None = None
 
     schema = "cluster_job"
 
@@ -52,61 +56,16 @@ class ClusterJobResult:
             "namespace": job.cluster.namespace,
             "owner": job.owner,
             "state": job.state,
+            "reason": self.reason,
             "message": job.message,
             "exitCode": self.exit_code,
             "stopped": self.stopped,
             "started": job.started.isoformat() if job.started else None,
             "ended": job.ended.isoformat() if job.ended else None,
             "durationSeconds": job.seconds(self.now),
+            "log": self.log.data() if self.log else None,
+            "failure": self.failure.data() if self.failure else None,
         }
-
-
-def logs(session: Session, cluster: Any, job: ClusterJob, *, follow: bool, lines: int | None) -> ExitCode:
-    """Show a job's log; followed, to its end and with its exit code. Raises `UsageError` for a driver without one."""
-    from ..watch import DriverLog, Source
-    from .job_logs import Tail
-
-    _require_submission(job)
-    output, tail = session.output, Tail(session.output.log, lines)
-    connect = drivers_connector(session, cluster, job.cluster.namespace)
-    reader = DriverLog(
-        connect, tail.feed, say=output.progress, wandb=lambda url: output.progress(f"wandb: {url}"),
-        caught_up=tail.caught_up,
-    )  # fmt: skip
-    reader.follow(Source(job.cluster.name, job.cluster.uid, job.submission_id))
-    try:
-        ended, unknown = job, ""
-        if follow and not job.final:
-            try:
-                ended = _until_over(connect, job, output.progress, None)
-            except ClusterError as error:
-                unknown = error.message
-        reader.finish(HEAD_PATIENCE)
-        read = None
-        while read is None:
-            read = reader.join(LOOK)
-        tail.caught_up()
-    except KeyboardInterrupt:
-        again = paste(session, job.cluster.namespace, "job", "logs", job.id, "-f")
-        output.plain(f"interrupted; the job goes on\n  follow it again: {again}")
-        return ExitCode.INTERRUPTED
-    finally:
-        reader.stop()
-    if reader.failure is not None:
-        raise reader.failure
-    if output.unseen is not None and not follow:
-        raise output.unseen
-    if not read.complete:
-        output.warn(f"the end of the log may be missing here: {read.why}")
-    code = _exit_code(ended) if follow else ExitCode.OK
-    if unknown:
-        output.error(f"the outcome is unknown: {unknown}")
-    elif follow:
-        note_end(cluster, ended, session.now())
-        output.plain(f"job {ended.id}: {ended.state}" + (f"\n  {ended.message}" if code and ended.message else ""))
-    if output.format != "text":
-        output.result(ClusterJobResult(ended, session.now(), int(code)))
-    return code
 
 
 def stop(args: argparse.Namespace, session: Session, cluster: Any, job: ClusterJob) -> ExitCode:
@@ -114,7 +73,7 @@ def stop(args: argparse.Namespace, session: Session, cluster: Any, job: ClusterJ
 
     Raises `UsageError` for one that is not mine, unless forced.
     """
-    _require_submission(job)
+    require_submission(job)
     if job.final and not job.left:
         session.output.result(ClusterJobResult(job, session.now(), 0))
         return ExitCode.OK
@@ -125,7 +84,7 @@ def stop(args: argparse.Namespace, session: Session, cluster: Any, job: ClusterJ
         session.output.progress(doing)
         with connect(job.cluster.name) as jobs:
             jobs.stop(job.submission_id)
-        ended = _until_over(connect, job, session.output.progress, ENDED)
+        ended = _until_over(session, cluster, job, connect)
     except KeyboardInterrupt:
         again = paste(session, job.cluster.namespace, "job", "stop", job.id)
         session.output.plain(f"interrupted; job {job.id} may go on\n  go on stopping it: {again}")
@@ -139,13 +98,22 @@ def stop(args: argparse.Namespace, session: Session, cluster: Any, job: ClusterJ
     return ExitCode.OK
 
 
-def _exit_code(job: ClusterJob) -> ExitCode:
+def exit_code(job: ClusterJob) -> ExitCode:
+    """What a job's end means; UNKNOWN for one that is not over."""
     from ..runs.cluster_jobs import ENDS
 
     return ENDS.get(job.state, ExitCode.UNKNOWN)
 
 
-def _require_submission(job: ClusterJob) -> None:
+def target_of(job: ClusterJob) -> JobTarget:
+    """What is followed of it."""
+    from ..watch import JobTarget
+
+    return JobTarget(job.cluster.namespace, job.cluster.name, job.cluster.uid, job.submission_id)
+
+
+def require_submission(job: ClusterJob) -> None:
+    """Raises `UsageError` for a driver that was started by hand."""
     if job.submission_id:
         return
     driver: Mapping[str, Any] = job.job.get("driver_info") or {}
@@ -173,42 +141,14 @@ def _guard(args: argparse.Namespace, session: Session, job: ClusterJob) -> None:
     )
 
 
-def _until_over(
-    connect: Callable[[str], Any], job: ClusterJob, say: Callable[[str], None], within: float | None
-) -> ClusterJob:
-    """Ask Ray until the job is over, `within` seconds at most. Outages are said once and waited out.
+def _until_over(session: Session, cluster: Any, job: ClusterJob, connect: Callable[[str], JobsApi]) -> ClusterJob:
+    """The job at its end. Raises `ClusterError` for one that is not over in time, or whose end cannot be told."""
+    from ..watch import JobFollow
 
-    Raises `ClusterError` when its cluster is gone, Ray has forgotten it, or the time is over.
-    """
-    deadline = None if within is None else time.monotonic() + within
-    jobs, lost, now = None, False, job
-    try:
-        while not now.final:
-            if deadline is not None and time.monotonic() >= deadline:
-                raise ClusterError(f"it is still {now.state} after {within:.0f} s")
-            try:
-                jobs = jobs or connect(job.cluster.name)
-                told = jobs.get(job.submission_id)
-                lost = False
-            except ClusterError as error:
-                if error.reason == "Gone" or error.status in (401, 403):
-                    raise
-                jobs = jobs.close() if jobs else None
-                if not lost:
-                    say(f"job {job.id}: {error.message}; waiting")
-                lost = True
-                time.sleep(LOOK)
-                continue
-            if told is None:
-                raise ClusterError(
-                    f"job {job.id} is unknown to Ray on raycluster/{job.cluster.name}: its head was started again, and its job "
-                    "history is lost",
-                    reason="JobLost",
-                )
-            now = type(job)(job.cluster, told)
-            if not now.final:
-                time.sleep(LOOK)
-        return now
-    finally:
-        if jobs is not None:
-            jobs.close()
+    follow = JobFollow(cluster, target_of(job), connect, say=session.output.progress)
+    end = follow.until_final(ENDED)
+    if end.how == "timeout":
+        raise ClusterError(f"it is still {end.state or job.state} after {ENDED:.0f} s")
+    if end.how != "final":
+        raise ClusterError(end.message)
+    return type(job)(job.cluster, follow.job)

@@ -109,7 +109,7 @@ def show(args: argparse.Namespace, session: Session, words: Words) -> ExitCode:
     here = local.runs(session.env)
     if words.recipe is not None:
         here = [run for run in here if run.recipe == str(Path(session.cwd / words.recipe).resolve())]
-    now, me = session.clock(), session.user.name
+    now, me = session.now(), session.user.name
     only_here = JobList([], [], here, now, me, "no jobs on this machine")
     recipe = of_recipe(args, session, words) if words.recipe is not None and not args.local else None
     if args.local or (recipe is not None and recipe.local):

@@ -6,16 +6,19 @@ Following ends with the run's state and its exit code; the end of what can be re
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ExitCode, NrlError
+from ..errors import ExitCode
 from ..labels import ownership
 from ..rayjob_state import outcome
+from ..run_directory import directory
 from .connecting import note_wandb, ray_connector
+from .log_reading import ShownLog, show_file
+from .run_deleted import see_deleted
 from .run_failure import of_rayjob
+from .run_follow import REST_GOING
 from .run_launch import commands_for, say_left_alone
 from .run_panel import RunPanel
 from .run_result import LogFacts, RunResult
@@ -25,33 +28,7 @@ from .waiting import asked
 if TYPE_CHECKING:
     from ..runs import ClusterJob, RunRecord
     from ..triage import DeadPod
-    from ..watch import DriverLog, LogEnd
-
-#: Seconds without an answer after which a head counts as gone.
-HEAD_PATIENCE = 10.0
-
-
-class Tail:
-    """A sink that shows the last `lines` of what was there at first, and then everything (`lines` None: all)."""
-
-    def __init__(self, show: Callable[[bytes], None], lines: int | None) -> None:
-        from ..watch import LastLines
-
-        self._show = show
-        self._held = None if lines is None else LastLines(lines)
-
-    def feed(self, data: bytes) -> None:
-        if self._held is None:
-            self._show(data)
-        else:
-            self._held.feed(data)
-
-    def caught_up(self) -> None:
-        """The beginning is over: show its last lines."""
-        held, self._held = self._held, None
-        kept = held.take() if held is not None else b""
-        if kept:
-            self._show(kept)
+    from ..watch import End, Follow, LogEnd
 
 
 def of_job(
@@ -59,28 +36,11 @@ def of_job(
 ) -> ExitCode | int:
     """Show a job's log, following it when asked; the job's own exit code when followed, else 0."""
     from ..runs import RunRecord
-    from . import job_cluster
+    from . import job_cluster_logs
 
     if isinstance(job, RunRecord):
         return _Logs(session, cluster, job, lines).show(follow=follow)
-    return job_cluster.logs(session, cluster, job, follow=follow, lines=lines)
-
-
-def show_copy(session: Session, word: str, why: str, lines: int | None) -> bool:
-    """Show the copy that this machine has of a run's log, with `why` it is only that; False when there is none."""
-    from ..watch import directory
-
-    try:
-        path = directory(word, session.env) / "driver.log"
-    except ValueError:
-        return False
-    if not os.path.isfile(path):
-        return False
-    session.output.warn(f"{why}; this is the copy on this machine")
-    _show_file(session, path, lines)
-    if session.output.unseen is not None:
-        raise session.output.unseen
-    return True
+    return job_cluster_logs.logs(session, cluster, job, follow=follow, lines=lines)
 
 
 def follow(session: Session, cluster: Any, run: RunRecord) -> ExitCode | int:
@@ -90,27 +50,12 @@ def follow(session: Session, cluster: Any, run: RunRecord) -> ExitCode | int:
 
 class _Logs:
     def __init__(self, session: Session, cluster: Any, run: RunRecord, lines: int | None) -> None:
-        from ..watch import LogCopy, directory
-
         self._session, self._cluster, self._run, self._lines = session, cluster, run, lines
         self._folder = directory(run.id, session.env)
-        self._tail = Tail(session.output.log, lines)
         self._wandb = run.wandb
         self._copy_lost = ""
-        try:
-            self._copy = LogCopy.open(self._folder)
-        except OSError as error:
-            self._copy = None
-            session.output.warn(f"no copy of the log is kept on this machine: {error}")
 
     def show(self, *, follow: bool) -> ExitCode | int:
-        try:
-            return self._show(follow)
-        finally:
-            if self._copy is not None:
-                self._copy.close()
-
-    def _show(self, follow: bool) -> ExitCode | int:
         run = self._run
         if follow and not run.final:
             return self._follow()
@@ -122,21 +67,14 @@ class _Logs:
         if follow:
             self._session.output.plain(f"rayjob/{run.name}: {run.state}{f' ({run.reason})' if run.reason else ''}")
         self._result(end, tell=follow)
-        if self._session.output.unseen is not None and not follow:
-            raise self._session.output.unseen
-        return int(run.exit_code or 0) if follow else ExitCode.OK
+        if follow:
+            return int(run.exit_code or 0)
+        self._session.output.require_seen()
+        return ExitCode.OK
 
-    def _reader(self) -> DriverLog:
-        from ..watch import DriverLog
-
-        return DriverLog(
-            ray_connector(self._cluster, self._run.namespace),
-            self._tail.feed,
-            copy=self._copy,
-            say=self._session.output.progress,
-            wandb=self._on_wandb,
-            caught_up=self._tail.caught_up,
-        )
+    def _log(self) -> ShownLog:
+        connect = ray_connector(self._cluster, self._run.namespace)
+        return ShownLog(self._session, connect, self._run.id, lines=self._lines, wandb=self._on_wandb)
 
     def _read_once(self) -> LogEnd | None:
         """What there is now: from the head, else from the copy. Raises `NrlError` when there is neither."""
@@ -144,33 +82,14 @@ class _Logs:
 
         run = self._run
         if self._is_whole(run):
-            _show_file(self._session, self._folder / "driver.log", self._lines)
+            show_file(self._session, self._folder / "driver.log", self._lines)
             return None
         if not run.ray_cluster:
             self._session.output.note(f"run {run.id} ended without a driver ({run.state})")
             return None
-        reader = self._reader()
-        reader.follow(Source(run.ray_cluster, run.ray_cluster, run.submission_id))
-        reader.finish(HEAD_PATIENCE)
-        end = None
-        while end is None:
-            end = reader.join(1.0)
-        self._copy_lost = reader.copy_lost
-        if reader.failure is not None:
-            raise reader.failure
-        self._tail.caught_up()
-        kept = self._folder / "driver.log"
-        if not end.bytes and self._copy is None and os.path.isfile(kept):
-            # Another process of this machine keeps it: what that one has so far is what there is.
-            _show_file(self._session, kept, self._lines)
-        elif not end.bytes and not end.complete:
-            raise NrlError(
-                f"the log of run {run.id} is out of reach: {end.why}; there is no copy on this machine",
-                "launch.logDir in the infra file keeps a copy on shared storage",
-                exit_code=ExitCode.CLUSTER,
-            )
-        if not end.complete:
-            self._session.output.warn(f"this is the copy on this machine, its end may be missing: {end.why}")
+        log, source = self._log(), Source(run.ray_cluster, run.ray_cluster, run.submission_id)
+        end = log.all_there_is(source, f"run {run.id}", over=run.final)
+        self._copy_lost = log.reader.copy_lost
         return end
 
     def _is_whole(self, run: RunRecord) -> bool:
@@ -183,8 +102,7 @@ class _Logs:
     def _follow(self) -> ExitCode | int:
         from ..watch import Follow, RunTarget
 
-        run, output = self._run, self._session.output
-        reader = self._reader()
+        run, output, log = self._run, self._session.output, self._log()
         target = RunTarget(run.namespace, run.name, run.uid, run.id)
         panel = RunPanel(self._session, f"rayjob/{run.name}", output.progress)
         follow = Follow(
@@ -194,23 +112,20 @@ class _Logs:
             warn=output.warn,
             view=panel.view,
             shown=lambda: panel.shown,
-            log=reader,
+            log=log.reader,
             providers=asked(self._session),
         )
         try:
             end = follow.until_final()
             panel.close()
+            if end.how == "deleted":
+                return self._deleted(log, end, follow)
             if end.outcome is None:
-                output.error(f"the outcome is unknown: {end.message}{'' if end.gone else '; it may still run'}")
-                if not end.gone:
-                    say_left_alone(self._session, run.namespace, run.id, "to come back:")
+                output.error(f"the outcome is unknown: {end.message}; it may still run")
+                say_left_alone(self._session, run.namespace, run.id, "to come back:")
                 return ExitCode.UNKNOWN
-            reader.finish(HEAD_PATIENCE)
-            read = None
-            while read is None:
-                read = reader.join(1.0)
-            self._copy_lost = reader.copy_lost
-            self._tail.caught_up()
+            read = log.rest()
+            self._copy_lost = log.reader.copy_lost
             output.plain(f"rayjob/{run.name}: {end.outcome.words}")
             if not read.complete:
                 output.warn(f"the end of the driver's log may be missing here: {read.why}")
@@ -219,13 +134,26 @@ class _Logs:
             return int(end.outcome.exit_code)
         except KeyboardInterrupt:
             panel.close(keep=True)
-            reader.stop()
+            log.reader.stop()
             say_left_alone(self._session, run.namespace, run.id, "interrupted; the run goes on")
             return ExitCode.INTERRUPTED
         finally:
             panel.close()
-            reader.stop()
+            log.reader.stop()
             follow.close()
+
+    def _deleted(self, log: ShownLog, end: End, follow: Follow) -> ExitCode:
+        """Somebody deleted the run: what is left of it, and how far its log was read."""
+        output, run = self._session.output, self._run
+        log.reader.finish(REST_GOING, over=False)
+        gone = see_deleted(self._session, self._cluster, run.namespace, end.message, follow.ray_cluster)
+        log.rest(0.0, over=False)
+        if output.format != "text":
+            commands, code = commands_for(self._session, run.namespace, run.id), int(gone.exit_code)
+            facts = log.facts(complete=False)
+            made = RunResult(run.id, run.rayjob, "DELETED", "", end.message, code, commands, facts, self._wandb)
+            output.result(replace(made, not_gone=gone.left))
+        return gone.exit_code
 
     def _result(self, end: LogEnd | None, deaths: Sequence[DeadPod] = (), *, tell: bool = True) -> None:
         """What a failed run died of; with -o json or yaml the run as one object on stdout, the log having gone to stderr."""
@@ -255,12 +183,3 @@ class _Logs:
         self._session.output.progress(f"wandb: {url}")
         if self._run.wandb != url and ownership(self._run.rayjob, self._session.user).mine:
             note_wandb(self._session, self._cluster, self._run.rayjob, url)
-
-
-def _show_file(session: Session, path: Path, lines: int | None) -> None:
-    from ..watch import pieces, shown
-
-    sink = Tail(session.output.log, lines)
-    for piece in shown(pieces(path)):
-        sink.feed(piece)
-    sink.caught_up()

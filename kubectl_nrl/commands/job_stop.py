@@ -14,6 +14,7 @@ from ..errors import ClusterError, ExitCode, UsageError
 from ..labels import ownership
 from ..runs import RunRecord
 from .connecting import agree, paste, ray_connector
+from .log_reading import open_copy
 from .run_result import LogFacts
 from .session import Session
 
@@ -168,21 +169,17 @@ def _until_final(session: Session, cluster: Any, run: RunRecord) -> RunRecord:
 
 def _keep_log(session: Session, cluster: Any, run: RunRecord) -> LogFacts | None:
     """Read the rest of the log into the copy before the head goes with the cluster."""
-    from ..watch import DriverLog, LogCopy, Source, directory
+    from ..watch import DriverLog, Source
 
     if not run.ray_cluster or not run.status.get("jobStatus"):
         return None
-    try:
-        copy = LogCopy.open(directory(run.id, session.env))
-    except (OSError, ValueError) as error:
-        session.output.warn(f"no copy of the log is kept on this machine: {error}")
-        return None
+    copy = open_copy(session, run.id)
     if copy is None:
-        return None  # another process follows this run, and keeps it
+        return None  # another process follows this run and keeps it, or nothing can be kept
     path = copy.path
     reader = DriverLog(ray_connector(cluster, run.namespace), lambda data: None, copy=copy, say=session.output.warn)
     reader.follow(Source(run.ray_cluster, run.ray_cluster, run.submission_id))
-    reader.finish(5.0)
+    reader.finish(5.0, over=run.final)
     end = None
     while end is None:
         end = reader.join(1.0)

@@ -46,9 +46,13 @@ def look_up(args: argparse.Namespace, session: Session, words: Words) -> Place:
     return Place(cluster, namespace, _newest(args, session, cluster, namespace, recipe))
 
 
-def not_found(words: Words, namespace: str) -> UsageError:
+class NothingFound(UsageError):
+    """Words that name no run there is; this machine may still have its log."""
+
+
+def not_found(words: Words, namespace: str) -> NothingFound:
     of = "of " if words.name is None else ""
-    return UsageError(f'no run {of}"{words.what}" in namespace "{namespace}"', "kubectl nrl runs -A")
+    return NothingFound(f'no run {of}"{words.what}" in namespace "{namespace}"', "kubectl nrl runs -A")
 
 
 def clusters_of(cluster: Any, namespace: str) -> tuple[list[ClusterRecord], str]:
@@ -114,7 +118,7 @@ def on_clusters(
         raise UsageError(f'job "{word}" is on several clusters: {where}', "name the cluster instead: raycluster/NAME")
     if not jobs and asked.silent:
         why = "; ".join(f"raycluster/{name} cannot be asked: {said}" for name, said in asked.silent.items())
-        raise UsageError(f'no run "{word}" in namespace "{namespace}"; {why}', "kubectl nrl cluster list")
+        raise NothingFound(f'no run "{word}" in namespace "{namespace}"; {why}', "kubectl nrl cluster list")
     return jobs[0] if jobs else None
 
 

@@ -26,7 +26,7 @@ def find(session: Session, word: str) -> LocalRecord | None:
 
 def logs(session: Session, run: LocalRecord, *, follow: bool, lines: int | None) -> ExitCode:
     """Show the driver's log; followed, to the run's end and with its exit code."""
-    from .job_logs import Tail
+    from .log_reading import Tail
 
     shown = Tail(session.output.log, lines)
     following = LocalFollow(session, run, sink=shown.feed, caught_up=shown.caught_up)
@@ -37,8 +37,7 @@ def logs(session: Session, run: LocalRecord, *, follow: bool, lines: int | None)
         session.output.note(f"run {run.id} has no driver yet ({run.phase or run.state}); -f waits for it")
     if session.output.format != "text":
         session.output.result(following.result())
-    if session.output.unseen is not None:
-        raise session.output.unseen
+    session.output.require_seen()
     return ExitCode.OK
 
 
@@ -46,7 +45,7 @@ def file_logs(session: Session, path: Path, run: LocalRecord, *, follow: bool, l
     """Show another log of a run or cluster; followed, for as long as its supervisor lives."""
     import time
 
-    from .job_logs import Tail
+    from .log_reading import Tail
 
     shown = Tail(session.output.bytes, lines)
     with open(path, "rb") as file:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from ..errors import ClusterError, ExitCode, UsageError
 from ..labels import RAY_API
 from .connecting import namespace_of, open_cluster, paste
-from .job_logs import of_job, show_copy
+from .job_logs import of_job
 from .job_record import by_record
-from .job_target import meant, not_found, on_clusters, ray_jobs_of
+from .job_target import NothingFound, meant, not_found, on_clusters, ray_jobs_of
+from .log_reading import from_copy
 from .session import Session
 from .targets import Words, cluster_of, of_recipe
 
@@ -37,14 +38,13 @@ def show(args: argparse.Namespace, session: Session, words: Words) -> ExitCode |
     """Show what was asked for. Raises `UsageError` for a name that nothing has, `ClusterError`."""
     try:
         found = _find(args, session, words)
-    except ClusterError as error:
-        if error.reason == "NoConfig":
+    except (ClusterError, NothingFound) as error:
+        if isinstance(error, ClusterError) and error.reason == "NoConfig":
             said = f'no run of "{words.what}" on this machine, and no cluster to ask: {error.message}'
             raise UsageError(said, error.hint) from error
-        whole = args.source == "auto" and not args.follow
-        if not whole or not show_copy(session, words.what, error.message, args.tail):
+        if args.source != "auto":
             raise
-        return ExitCode.OK
+        return from_copy(session, words.what, error, args.tail, follow=args.follow)
     if args.source == "daemon":
         return _daemon(args, session, found)
     if args.source == "auto" and found.job is not None:

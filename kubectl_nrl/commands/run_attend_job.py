@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError, ExitCode
 from .connecting import paste
+from .job_record import HEAD_RESTARTED
+from .log_reading import driver_log
 from .run_cluster_result import ClusterRunResult
+from .run_deleted import see_deleted
 from .run_failure import of_cluster_job
-from .run_follow import driver_log
+from .run_follow import REST_GOING
 from .run_launch import commands_for
 from .run_result import LogFacts
 from .session import Session
@@ -64,7 +67,7 @@ class AttendJob:
             end = self._follow.until_final(timeout)
             if end.how in ("final", "forgotten"):
                 return self._finish(end)
-            return self._not_the_end(end)
+            return self._deleted(end) if end.how == "deleted" else self._not_the_end(end)
         except (KeyboardInterrupt, BrokenPipeError) as error:
             why = "interrupted" if isinstance(error, KeyboardInterrupt) else "nobody reads the output any more"
             left_alone(self._session, record.namespace, record.id, f"{why}; the run goes on")
@@ -76,7 +79,7 @@ class AttendJob:
 
     def _finish(self, end: JobEnd) -> ExitCode | int:
         output, ended = self._session.output, self._session.now()
-        state, reason = (end.state, "") if end.how == "final" else ("FAILED", "HeadRestarted")
+        state, reason = (end.state, "") if end.how == "final" else ("FAILED", HEAD_RESTARTED)
         self._log.finish(REST if end.how == "final" else 0.0)
         self._event({"event": "final", "state": state, "reason": reason})
         if state == "SUCCEEDED" and end.message and not self._run.in_ray:
@@ -99,6 +102,24 @@ class AttendJob:
             output.result(result)
         return result.exit_code
 
+    def _deleted(self, end: JobEnd) -> ExitCode:
+        """Somebody deleted the cluster: what is left of it, and how far the log was read."""
+        output, record = self._session.output, self._run.record
+        self._log.finish(REST_GOING, over=False)
+        self._event({"event": "final", "state": "DELETED", "reason": ""})
+        gone = see_deleted(
+            self._session, self._cluster, record.namespace, end.message, record.ray_cluster, record.ray_cluster_uid
+        )  # fmt: skip
+        read = None
+        while read is None:
+            read = self._log.join(1.0)
+        if self._path and read.bytes and not self._log.copy_lost:
+            output.plain(f"log, as far as it was read: {self._path}")
+        if output.format != "text":
+            ended = self._session.clock()
+            output.result(self._result("DELETED", "", end.message, ended, read, gone.exit_code))
+        return gone.exit_code
+
     def _not_the_end(self, end: JobEnd) -> ExitCode:
         output, record = self._session.output, self._run.record
         gave_up = end.how == "timeout"
@@ -107,10 +128,7 @@ class AttendJob:
             f"gave up waiting ({end.message}); the run goes on" if gave_up else f"the outcome is unknown: {end.message}"
         )
         output.error(said)
-        if not end.gone:
-            left_alone(self._session, record.namespace, record.id, f"run {record.id} in namespace {record.namespace}:")
-        elif self._path and not self._log.copy_lost:
-            output.plain(f"log, as far as it was read: {self._path}")
+        left_alone(self._session, record.namespace, record.id, f"run {record.id} in namespace {record.namespace}:")
         if output.format != "text":
             state = end.state if gave_up else "UNKNOWN"
             output.result(self._result(state, "", end.message, None, None, code))

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from ..errors import ClusterError, ExitCode
 from ..rayjob_state import STOPPED, Outcome, describe, parse_time, status_of
 from .connecting import note_wandb, paste, ray_connector
+from .log_reading import driver_log
+from .run_deleted import see_deleted
 from .run_failure import of_rayjob
 from .run_launch import commands_for, say_left_alone
 from .run_panel import RunPanel
@@ -22,7 +24,7 @@ from .waiting import Stuck, asked, give_up
 
 if TYPE_CHECKING:
     from ..plan import Plan
-    from ..watch import DriverLog, End, Follow, JobsApi, LogEnd
+    from ..watch import End, Follow, LogEnd
 
 #: Seconds that the workers of a finished run get to go before what holds them is named.
 WORKERS = 60.0
@@ -32,25 +34,6 @@ REST_KEPT, REST_GOING = 30.0, 5.0
 RESULT_WITHIN = 0.7
 
 Tell = Callable[[Mapping[str, Any]], None]
-
-
-def driver_log(
-    session: Session, connect: Callable[[str], JobsApi], run_id: str, *, poll: float = 0.5, wandb: Callable[[str], None]
-) -> tuple[DriverLog, str]:
-    """A reader of a run's log that shows it and keeps a copy; with it the copy's path, empty when none is kept.
-
-    `connect` reaches the driver by its RayCluster's name.
-    """
-    from ..watch import DriverLog, LogCopy, directory
-
-    folder, output = directory(run_id, session.env), session.output
-    try:
-        copy = LogCopy.open(folder)
-    except OSError as error:
-        copy = None
-        output.warn(f"no copy of the log is kept on this machine: {error}")
-    reader = DriverLog(connect, output.log, copy=copy, say=output.progress, wandb=wandb, poll=poll)
-    return reader, str(copy.path) if copy else ""
 
 
 class Attending:
@@ -77,8 +60,8 @@ class Attending:
             session,
             ray_connector(cluster, plan.namespace),
             plan.run.id,
-            poll=0.5 if kept else 0.25,
             wandb=self._on_wandb,
+            poll=0.5 if kept else 0.25,
         )
         self._panel = RunPanel(session, f"rayjob/{meta['name']}", session.output.progress)
         self._follow: Follow = Follow(
@@ -105,7 +88,7 @@ class Attending:
                 self._panel.close(keep=True)
                 stuck = Stuck(end, self._follow)
                 return give_up(self._session, self._cluster, self._plan.run.id, stuck, commands, self._event)
-            return self._not_the_end(end)
+            return self._deleted(end) if end.how == "deleted" else self._not_the_end(end)
         except (KeyboardInterrupt, BrokenPipeError) as error:
             self._panel.close(keep=True)
             interrupted = isinstance(error, KeyboardInterrupt)
@@ -210,19 +193,36 @@ class Attending:
         resume = "" if self._outcome else self._resume
         say_left_alone(self._session, self._plan.namespace, self._plan.run.id, why, resume=resume)
 
+    def _deleted(self, end: End) -> ExitCode:
+        """Somebody deleted the run: what is left of it, and how far its log was read."""
+        output, plan = self._session.output, self._plan
+        self._panel.close(keep=True)
+        self._log.finish(REST_GOING, over=False)
+        self._event({"event": "final", "state": "DELETED", "reason": ""})
+        gone = see_deleted(self._session, self._cluster, plan.namespace, end.message, self._follow.ray_cluster)
+        read = None
+        while read is None:
+            read = self._log.join(1.0)
+        kept = self._path if read.bytes and not self._log.copy_lost else ""
+        if kept:
+            output.plain(f"log, as far as it was read: {kept}")
+        if output.format != "text":
+            log = LogFacts(kept, False, read.bytes) if kept else None
+            rayjob = self._follow.rayjob or self._created
+            commands = commands_for(self._session, plan.namespace, plan.run.id)
+            code = int(gone.exit_code)
+            result = RunResult(plan.run.id, rayjob, "DELETED", "", end.message, code, commands, log, self._wandb)
+            output.result(replace(result, not_gone=gone.left))
+        return gone.exit_code
+
     def _not_the_end(self, end: End) -> ExitCode:
         plan, output = self._plan, self._session.output
         self._panel.close(keep=True)
         gave_up = end.how == "timeout"
         code = ExitCode.GAVE_UP if gave_up else ExitCode.UNKNOWN
         why = f"gave up waiting ({end.message})" if gave_up else f"the outcome is unknown: {end.message}"
-        if end.gone:
-            output.error(why)
-            if self._path and not self._log.copy_lost:
-                output.plain(f"log, as far as it was read: {self._path}")
-        else:
-            output.error(f"{why}; {self._goes_on}" if gave_up else f"{why}; it may still run")
-            self._say_left_alone(f"run {plan.run.id} in namespace {plan.namespace}:")
+        output.error(f"{why}; {self._goes_on}" if gave_up else f"{why}; it may still run")
+        self._say_left_alone(f"run {plan.run.id} in namespace {plan.namespace}:")
         if output.format != "text":
             rayjob = self._follow.rayjob or self._created
             state = describe(status_of(rayjob)) if gave_up else "UNKNOWN"

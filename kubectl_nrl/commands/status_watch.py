@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..cells import cut
 from ..errors import ClusterError, ExitCode, UsageError
 from .connecting import open_cluster, paste
+from .run_deleted import see_deleted
 from .run_panel import RunPanel
 from .session import Session
 from .status import Question, look, say_what_to_do
@@ -55,8 +56,9 @@ def _to_the_end(session: Session, item: Item) -> ExitCode:
     run, output = item.run, session.output
     say = output.line if output.format == "text" else output.progress
     picture = RunPanel(session, item.title, say, stdout=output.format == "text")
+    cluster = open_cluster(session)
     follow = Follow(
-        open_cluster(session), RunTarget(run.namespace, run.name, run.uid, run.id), say=picture.say, warn=output.warn,
+        cluster, RunTarget(run.namespace, run.name, run.uid, run.id), say=picture.say, warn=output.warn,
         view=picture.view, shown=lambda: picture.shown, providers=asked(session),
     )  # fmt: skip
     try:
@@ -70,6 +72,8 @@ def _to_the_end(session: Session, item: Item) -> ExitCode:
         follow.close()
     if end.how == "final":
         return ExitCode.OK
+    if end.how == "deleted":
+        return see_deleted(session, cluster, run.namespace, end.message, follow.ray_cluster).exit_code
     output.error(f"{item.title}: {end.message}", paste(session, run.namespace, "status", run.id))
     return ExitCode.UNKNOWN
 

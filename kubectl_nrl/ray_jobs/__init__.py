@@ -2,7 +2,7 @@
 
 from .containers import ray_container
 from .head import Answer, Exec, Head, Transport
-from .head_history import head_history
+from .head_history import head_history, same_head
 from .jobs import RayJobs
 from .locate import TOKEN_KEY, connect, dashboard_port, head_pod, token_of, token_secret
 from .logs import log_name
@@ -22,6 +22,7 @@ __all__ = [
     "log_name",
     "passing",
     "ray_container",
+    "same_head",
     "token_of",
     "token_secret",
 ]

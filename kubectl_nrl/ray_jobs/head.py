@@ -23,6 +23,7 @@ class Answer(Protocol):
     headers: dict[str, str]
 
     def read(self) -> bytes: ...
+    def chunks(self) -> Iterator[bytes]: ...
     def close(self) -> None: ...
 
 
@@ -128,9 +129,20 @@ class Head:
         try:
             return json.loads(body)
         except ValueError:
-            raise ClusterError(
-                f"cannot {doing} on {self.where}: the answer is not JSON", status=status, reason="NotRay"
-            ) from None
+            raise self.not_json(status, doing) from None
+
+    def stream(self, path: str, doing: str, *, timeout: float) -> Answer:
+        """GET; a good answer whose body is yet to be read, by `chunks`, and to be closed. `timeout` as for `Transport.request`."""
+        answer = self.ask(self.api, "GET", path, timeout=timeout)
+        if answer.status in (401, 403):
+            answer.close()
+            raise self.unauthorized(answer.status, doing)
+        if answer.status >= 300:
+            self.decode(answer.status, answer.read(), doing)
+        return answer
+
+    def not_json(self, status: int, doing: str) -> ClusterError:
+        return ClusterError(f"cannot {doing} on {self.where}: the answer is not JSON", status=status, reason="NotRay")
 
     def unauthorized(self, status: int, doing: str) -> ClusterError:
         why = "does not accept the token" if self.token else "requires a token, and none is known"

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from ..errors import ClusterError
-from ..labels import RAY_CLUSTER, RAY_NODE_TYPE
+from ..labels import RAY_CLUSTER, RAY_NODE_TYPE, labels_of
 from ..rayjob_state import parse_time, span
 from .containers import ray_container
 
@@ -29,6 +29,17 @@ def head_history(cluster: Any, namespace: str, ray_cluster: str) -> str:
         f"the head of raycluster/{ray_cluster} restarted{ago}{f' ({why})' if why else ''}; "
         "the history of its jobs is lost"
     )
+
+
+def same_head(cluster: Any, namespace: str, ray_cluster: str, pod: str) -> bool:
+    """Whether the head is still the pod of that name, and its container was never started again; False where that cannot be told."""
+    try:
+        live = cluster.get("v1", "Pod", pod, namespace) if pod else None
+    except ClusterError:
+        return False
+    if live is None or live["metadata"].get("deletionTimestamp"):
+        return False
+    return labels_of(live).get(RAY_CLUSTER) == ray_cluster and not _last_start(live)[1]
 
 
 def _last_start(pod: Mapping[str, Any]) -> tuple[datetime | None, str]:

@@ -80,6 +80,7 @@ class RayJobs:
         return self._logs.chunk(submission_id, offset, limit=limit)
 
     def close(self) -> None:
+        self._logs.close()
         self._head.close()
 
     def __enter__(self) -> RayJobs:

@@ -1,19 +1,26 @@
 """A driver's log by byte offset, from wherever it can be had.
 
-The Jobs API is the last resort: it sends the whole log each time, and answers 500 when a byte of it is no text.
+The Jobs API is the last resort: it sends the whole log each time, every line end as a newline, and answers 500 when a byte of it
+is no text. Its other way, the web socket of `/logs/tail`, is no better: it begins at the first line each time, ten lines a message,
+breaks at a line of 4 MiB, and a connection that died looks like a silent driver (ray/dashboard/modules/job: job_head.py, utils.py).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from urllib.parse import quote
 
 from ..errors import ClusterError
 from .head import Head, job_path
+from .json_text import JsonText
+from .whole_log import Shorter, WholeLog
 
 #: Most bytes of a log that one request asks for.
 CHUNK = 4 * 1024 * 1024
 #: Seconds of silence after which a request for a part of a log has met a connection that is dead without a word.
 SILENCE = 15.0
+#: The same for the Jobs API, which makes the whole answer before it sends the first byte.
+SILENCE_WHOLE = 60.0
 
 #: Prints a log's bytes from a position; the words come as arguments, so that no name is read as shell.
 _TAIL = '[ -f "$1" ] || exit 44; tail -c "+$2" "$1" | head -c "$3"'
@@ -26,6 +33,9 @@ class DriverLogs:
     def __init__(self, head: Head) -> None:
         self._head = head
         self._may_exec = head.run is not None
+        #: Answers with a whole log that are read piece by piece.
+        self._of_api: dict[str, WholeLog] = {}
+        self._of_agent: dict[str, WholeLog] = {}
 
     def chunk(self, submission_id: str, offset: int, *, limit: int = CHUNK) -> bytes:
         """Bytes of the driver's log from `offset` on, at most `limit`; b"" when there are none yet.
@@ -46,15 +56,18 @@ class DriverLogs:
         """Raises `ClusterError` with reason `PortClosed` where there is no agent; None when it has no such file (yet)."""
         if self._head.agent is None:
             raise ClusterError("no agent", reason="PortClosed")
-        path = f"/logs/{quote(log_name(submission_id), safe='')}"
-        doing = f"read the log of Ray job {submission_id}"
+        if submission_id in self._of_agent:
+            return _read(self._of_agent[submission_id], offset, limit, _doing(submission_id))
+        path, doing = _file_path(submission_id), _doing(submission_id)
         span = {"Range": f"bytes={offset}-{offset + limit - 1}"}
         answer = self._head.ask(self._head.agent, "GET", path, span, timeout=SILENCE)
+        if answer.status == 200:
+            answer.close()
+            whole = self._of_agent[submission_id] = WholeLog(lambda: self._file(submission_id))
+            return _read(whole, offset, limit, doing)
         body = answer.read()
         if answer.status == 206:
             return body
-        if answer.status == 200:
-            return _after(body, offset, limit, doing)
         if answer.status == 416:
             size = answer.headers.get("content-range", "").rpartition("/")[2]
             if size.isdecimal() and int(size) < offset:
@@ -78,10 +91,40 @@ class DriverLogs:
         # A file that is not there may be on another node, which only the Jobs API finds.
         return None if code == _NO_FILE or code else out
 
+    def _file(self, submission_id: str) -> Iterator[bytes]:
+        """The whole log from an agent behind something that knows no ranges, as it comes."""
+        assert self._head.agent is not None
+        answer = self._head.ask(self._head.agent, "GET", _file_path(submission_id), timeout=SILENCE)
+        try:
+            if answer.status != 200:
+                raise ClusterError(f"cannot {_doing(submission_id)}: HTTP {answer.status}", reason="PortClosed")
+            yield from answer.chunks()
+        finally:
+            answer.close()
+
     def _from_api(self, submission_id: str, offset: int, limit: int) -> bytes:
-        doing = f"read the log of Ray job {submission_id}"
-        answer = self._head.json("GET", job_path(submission_id, "/logs"), doing)
-        return _after(str(answer.get("logs") or "").encode("utf-8", "surrogatepass"), offset, limit, doing)
+        if submission_id not in self._of_api:
+            self._of_api[submission_id] = WholeLog(lambda: self._text(submission_id))
+        return _read(self._of_api[submission_id], offset, limit, _doing(submission_id))
+
+    def _text(self, submission_id: str) -> Iterator[bytes]:
+        """The whole log from the Jobs API, as it comes."""
+        doing, text = _doing(submission_id), JsonText()
+        answer = self._head.stream(job_path(submission_id, "/logs"), doing, timeout=SILENCE_WHOLE)
+        try:
+            for data in answer.chunks():
+                yield text.feed(data)
+        except ValueError as error:
+            raise self._head.not_json(answer.status, doing) from error
+        finally:
+            answer.close()
+        if not text.ended:
+            raise self._head.not_json(answer.status, doing)
+
+    def close(self) -> None:
+        """Let go of answers that are half read."""
+        for whole in (*self._of_api.values(), *self._of_agent.values()):
+            whole.close()
 
 
 def log_name(submission_id: str) -> str:
@@ -89,10 +132,20 @@ def log_name(submission_id: str) -> str:
     return f"job-driver-{submission_id}.log"
 
 
-def _after(whole: bytes, offset: int, limit: int, doing: str) -> bytes:
-    if len(whole) < offset:
-        raise _replaced(doing, len(whole), offset)
-    return whole[offset : offset + limit]
+def _file_path(submission_id: str) -> str:
+    """Where the agent serves it."""
+    return f"/logs/{quote(log_name(submission_id), safe='')}"
+
+
+def _doing(submission_id: str) -> str:
+    return f"read the log of Ray job {submission_id}"
+
+
+def _read(whole: WholeLog, offset: int, limit: int, doing: str) -> bytes:
+    try:
+        return whole.read(offset, limit)
+    except Shorter as shorter:
+        raise _replaced(doing, shorter.size, offset) from None
 
 
 def _replaced(doing: str, size: int, offset: int) -> ClusterError:

@@ -56,6 +56,11 @@ class ClusterRun(Owned):
         return str(self._data.get("place") or "")
 
     @property
+    def pod(self) -> str:
+        """The head's pod when it was submitted; recorded for a run that its submitter keeps in a place of its own."""
+        return str(self._data.get("pod") or "")
+
+    @property
     def recipe(self) -> str:
         return str(self._data.get("recipe") or "")
 

@@ -17,7 +17,7 @@ from .cluster_run import ClusterRun
 
 @dataclass(frozen=True)
 class SeenRun:
-    """A run as it is now: Ray's `state`, or UNKNOWN; `reason` is HeadRestarted for one that its head forgot. `ended` where known."""
+    """A run as it is now: Ray's `state`, or UNKNOWN; `reason` is HeadRestarted for one that went with its head. `ended` where known."""
 
     run: ClusterRun
     state: str
@@ -44,12 +44,12 @@ def see(
     runs: Sequence[ClusterRun],
     cluster: Any,
     connect: Callable[[Mapping[str, Any]], Any],
-    history: Callable[[str, str], str],
+    history: Callable[[ClusterRun], tuple[str, str]],
 ) -> list[SeenRun]:
     """Each run as it stands; a cluster is asked once, and only when a run of it has no end on record.
 
-    `connect` reaches Ray by a RayCluster object, `history(namespace, name)` says what became of a head. Raises `ClusterError` when
-    the API server is away.
+    `connect` reaches Ray by a RayCluster object, `history` says why a head does not know a run: the reason in a word, and in words. Raises
+    `ClusterError` when the API server is away.
     """
     from ..cluster.side_by_side import side_by_side
 
@@ -89,10 +89,14 @@ def _ask(
         return error.message
 
 
-def _now(run: ClusterRun, answer: dict[str, Mapping[str, Any]] | str, history: Callable[[str, str], str]) -> SeenRun:
+def _now(
+    run: ClusterRun,
+    answer: dict[str, Mapping[str, Any]] | str,
+    history: Callable[[ClusterRun], tuple[str, str]],
+) -> SeenRun:
     if isinstance(answer, str):
         return SeenRun(run, "UNKNOWN", "", answer)
     job = answer.get(run.submission_id)
     if job is None:
-        return SeenRun(run, "UNKNOWN", "HeadRestarted", history(run.namespace, run.ray_cluster))
+        return SeenRun(run, "UNKNOWN", *history(run))
     return SeenRun(run, str(job.get("status") or "UNKNOWN"), "", message_of(job), job_time(job.get("end_time")))

@@ -25,6 +25,8 @@ QUIET = 10.0
 RETRY, REFUSED = 2.0, 30.0
 #: What a new head means (KubeRay starts one when a pod or its container dies; Ray keeps jobs and logs in neither).
 REPLACED = "the head was replaced: Ray's job history and earlier log are lost"
+#: What it means that nothing is left of a log of which something was read, on the same head.
+EMPTIED = "nothing is left of it on the head"
 #: Reasons for which the rest of a log will never come: the Ray cluster is deleted, or its head does not know the job.
 NEVER = ("Gone", "NotFound")
 
@@ -86,6 +88,7 @@ class DriverLog:
         self._source: Source | None = None
         self._changed = threading.Condition()
         self._finishing_until: float | None = None
+        self._over = False
         self._stopped = False
         self._thread: threading.Thread | None = None
         self.failure: BaseException | None = None
@@ -132,9 +135,13 @@ class DriverLog:
             self._thread = threading.Thread(target=self._run, name="driver-log", daemon=True)
             self._thread.start()
 
-    def finish(self, patience: float) -> None:
-        """The run is over: read what is left, giving up when nothing came for `patience` seconds."""
+    def finish(self, patience: float, *, over: bool = True) -> None:
+        """Read what is left, giving up when nothing came for `patience` seconds.
+
+        `over`: the run is; what is read of one that goes on is not kept as the whole log.
+        """
         with self._changed:
+            self._over = over
             self._finishing_until = time.monotonic() + patience
             self._patience = patience
             self._changed.notify_all()
@@ -306,6 +313,9 @@ class DriverLog:
                 self._flush()
             except OSError as error:
                 self.failure = error
-        self._keeping.close(complete=self._complete)
+        emptied = bool(self._bytes_before and not self._place.offset)
+        whole = self._complete and not emptied
+        self._keeping.close(complete=whole and (self._over or self._driver_over))
         size = self._place.offset or self._bytes_before
-        self.end = LogEnd(self._complete, size, "" if self._complete else self._why or "stopped reading")
+        why = (self._lost or EMPTIED) if self._complete and emptied else self._why or "stopped reading"
+        self.end = LogEnd(whole, size, "" if whole else why)

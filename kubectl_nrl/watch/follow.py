@@ -43,17 +43,16 @@ class RunTarget:
 
 @dataclass(frozen=True)
 class End:
-    """Why watching ended: `final` (with its outcome), `timeout`, `lost` (unknown; `message` says why), or `stuck`.
+    """Why watching ended: `final` (with its outcome), `timeout`, `deleted`, `lost` (unknown; `message` says why), or `stuck`.
 
-    Stuck: the run waits for something that does not come (`trouble`), for longer than the start may take. `gone`: it is lost
-    because it is not there any more, so that there is nothing to come back to.
+    Deleted: the RayJob of that uid is gone, by somebody else; what it ran on may still be ending. Stuck: the run waits for something
+    that does not come (`trouble`), for longer than the start may take.
     """
 
-    how: Literal["final", "timeout", "lost", "stuck"]
+    how: Literal["final", "timeout", "deleted", "lost", "stuck"]
     outcome: Outcome | None = None
     message: str = ""
     trouble: Trouble | None = None
-    gone: bool = False
 
 
 class Follow:
@@ -221,9 +220,8 @@ class Follow:
     def _on_rayjob(self, kind: str, rayjob: Mapping[str, Any]) -> None:
         if rayjob["metadata"].get("uid") != self._target.uid:
             if self._end is None and kind != "DELETED":
-                self._end = End(
-                    "lost", message=f"rayjob/{self._target.name} was replaced by another of the same name", gone=True
-                )
+                replaced = f"rayjob/{self._target.name} was deleted before it ended, and another of its name made"
+                self._end = End("deleted", message=replaced)
             return
         if kind == "DELETED":
             self._on_deleted()
@@ -246,7 +244,7 @@ class Follow:
     def _on_deleted(self) -> None:
         if self._end is None:
             words = deletion(self._cluster, f"rayjob/{self._target.name} was deleted", self._target.namespace)
-            self._end = End("lost", message=f"{words} before it ended", gone=True)
+            self._end = End("deleted", message=f"{words} before it ended")
 
     def _tell_deletion(self, rayjob: Mapping[str, Any]) -> None:
         """KubeRay ends the job of a RayJob that is deleted before it lets it go, which may take a while."""

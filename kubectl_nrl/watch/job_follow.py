@@ -1,7 +1,8 @@
 """Follows one driver on a long-lived Ray cluster to its final state.
 
 Ray has no watch for jobs, so the state is asked for twice a second over one kept connection. That a head does not answer is no end;
-that it answers and does not know a job which it had is one: the head was replaced, and the driver went with it.
+that another head answers and does not know the job is one: the driver went with the head that had it. That the same head does not know it
+any more (somebody removed what it knew it by) says nothing of the driver.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ from .driver_log import DriverLog, JobsApi
 POLL = 0.5
 #: Seconds without an answer before that is said.
 QUIET = 3.0
+#: Seconds for which a head that says it was not replaced is asked again for a job that it has forgotten: what Kubernetes tells of a
+#: container that was started again comes after it.
+FORGETFUL = 10.0
 FINAL = frozenset({SUCCEEDED, FAILED, STOPPED})
 
 
@@ -37,15 +41,15 @@ class JobTarget:
 
 @dataclass(frozen=True)
 class JobEnd:
-    """Why following ended: `final` (Ray's `state`), `forgotten` (a new head does not know the job), `timeout`, or `lost` (unknown).
+    """Why following ended: `final` (Ray's `state`), `forgotten` (a new head does not know the job), `timeout`, `deleted`, or `lost`.
 
-    `gone`: it is lost because its cluster is not there any more, so that there is nothing to come back to.
+
+    Deleted: the RayCluster of that uid is gone, or going, by somebody else. Lost: the outcome is unknown.
     """
 
-    how: Literal["final", "forgotten", "timeout", "lost"]
+    how: Literal["final", "forgotten", "timeout", "deleted", "lost"]
     state: str = ""
     message: str = ""
-    gone: bool = False
 
 
 class JobFollow:
@@ -73,6 +77,11 @@ class JobFollow:
         self._state = ""
         self._silent_since: float | None = None
         self._said_silence = False
+        #: The life of the head that knew the job last, and since when one of that life does not.
+        self._life = ""
+        self._forgotten_since: float | None = None
+        #: The job as it was told last.
+        self.job: Mapping[str, Any] = {}
         self._woken = threading.Event()
 
     def until_final(self, timeout: float | None = None) -> JobEnd:
@@ -102,7 +111,8 @@ class JobFollow:
             self._say(f"raycluster/{self._target.ray_cluster} answers again")
         self._silent_since, self._said_silence = None, False
         if job is None:
-            return JobEnd("forgotten", "", self._what_happened())
+            return self._unknown()
+        self.job, self._life, self._forgotten_since = job, self._jobs.life, None
         return self._tell(str(job.get("status") or "UNKNOWN"), str(job.get("message") or ""))
 
     def _tell(self, state: str, message: str) -> JobEnd | None:
@@ -118,37 +128,54 @@ class JobFollow:
         now = self._clock()
         self._silent_since = self._silent_since or now
         if error.reason == "Gone":
-            return JobEnd("lost", self._state, self._replaced() or error.message, gone=True)
+            return JobEnd("deleted", self._state, self._deleted() or error.message)
         if error.status in (401, 403):
             return JobEnd("lost", self._state, error.message)
         if now - self._silent_since >= self._patience:
             return JobEnd("lost", self._state, f"no answer for {now - self._silent_since:.0f} s: {error.message}")
         if error.reason in ("NoHead", "PortClosed"):
-            gone = self._replaced()
+            gone = self._deleted()
             if gone:
-                return JobEnd("lost", self._state, gone, gone=True)
+                return JobEnd("deleted", self._state, gone)
         if not self._said_silence and now - self._silent_since >= QUIET:
             self._said_silence = True
             self._say(f"no answer from raycluster/{self._target.ray_cluster} ({error.message}); asking again")
         return None
 
-    def _replaced(self) -> str:
+    def _unknown(self) -> JobEnd | None:
+        """The head answers, and does not know the job."""
+        from ..ray_jobs import head_history
+
+        target, now = self._target, self._clock()
+        gone = self._deleted()
+        if gone:
+            return JobEnd("deleted", self._state, gone)
+        if self._jobs is not None and self._life and self._jobs.life == self._life:
+            self._disconnect()
+            self._forgotten_since = self._forgotten_since or now
+            if now - self._forgotten_since < FORGETFUL:
+                return None
+            why = (
+                f"raycluster/{target.ray_cluster} does not know the driver any more, and its head was not started again"
+            )
+            return JobEnd("lost", self._state, why)
+        return JobEnd("forgotten", "", head_history(self._cluster, target.namespace, target.ray_cluster))
+
+    def _deleted(self) -> str:
         """What became of the RayCluster, when it is not the one that was submitted to any more."""
         target = self._target
         try:
             live = self._cluster.get(RAY_API, "RayCluster", target.ray_cluster, target.namespace)
         except ClusterError:
             return ""
-        if live is None or live["metadata"].get("deletionTimestamp"):
+        if live is None:
             words = deletion(self._cluster, f"raycluster/{target.ray_cluster} was deleted", target.namespace)
-            return f"{words}, and the driver with it"
+            return f"{words} before the run ended"
+        if live["metadata"].get("deletionTimestamp"):
+            words = deletion(self._cluster, f"raycluster/{target.ray_cluster} is being deleted", target.namespace)
+            return f"{words}, before the run ended"
         other = live["metadata"]["uid"] != target.uid
         return f"raycluster/{target.ray_cluster} was replaced by another of the same name" if other else ""
-
-    def _what_happened(self) -> str:
-        from ..ray_jobs import head_history
-
-        return self._replaced() or head_history(self._cluster, self._target.namespace, self._target.ray_cluster)
 
     def _disconnect(self) -> None:
         jobs, self._jobs = self._jobs, None

@@ -43,8 +43,8 @@ class Keeping:
                 return
             if not start and self._copy.size():
                 self._copy.put_aside(life=life)
-            elif life != self._life:
-                self._copy.note(life=life)
+            elif life != self._life or self._copy.record.get("complete"):
+                self._copy.note(life=life, complete=False)
             self._life = life
             self._copy.append(data)
         except OSError as error:

@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 import pytest
-from ray_cluster_case import ClusterJobs, RayClusters, job
+from ray_cluster_case import UP, ClusterJobs, RayClusters, job
 from run_files import files
 
 from kubectl_nrl.commands import job_cluster
@@ -21,7 +21,7 @@ def rays(monkeypatch: pytest.MonkeyPatch) -> RayClusters:
     found = RayClusters()
     monkeypatch.setattr("kubectl_nrl.cluster.Cluster.connect", lambda **words: found.cluster)
     monkeypatch.setattr("kubectl_nrl.ray_jobs.connect", found.connect)
-    monkeypatch.setattr(job_cluster, "LOOK", 0.01)
+    monkeypatch.setattr("kubectl_nrl.watch.job_follow.POLL", 0.01)
     return found
 
 
@@ -163,13 +163,63 @@ def test_following_ends_with_the_job_and_as_the_job(rays: RayClusters, status: s
     assert f"job sub-1: {status}" in done.err
 
 
-def test_a_head_that_forgot_the_job_is_no_result(rays: RayClusters) -> None:
+def forgets(rays: RayClusters, life: str) -> None:
+    """A head that knows the job once, and then is of that life and does not."""
     head = rays.put("long", job("sub-1"))
-    told = iter([dict(head.jobs["sub-1"])])
-    head.get = lambda submission_id: next(told, None)  # type: ignore[method-assign]
+    told = iter([dict(head.jobs["sub-1"])] * 2)
+
+    def get(submission_id: str) -> dict[str, Any] | None:
+        found = next(told, None)
+        if found is None:
+            head.life = life
+        return found
+
+    head.get = get  # type: ignore[method-assign]
+
+
+def test_a_job_that_went_with_its_head_has_failed(rays: RayClusters) -> None:
+    forgets(rays, "pod-1/1")
+    result = Project().run("job logs sub-1 -f -n default -o json")
+    assert result.exit == 1, result.err
+    ended = result.result("cluster_job")
+    assert (ended["state"], ended["reason"], ended["exitCode"]) == ("FAILED", "HeadRestarted", 1)
+    assert "the history of its jobs is lost" in ended["message"]
+
+
+def test_a_job_that_a_head_of_the_same_life_forgot_is_no_result(
+    rays: RayClusters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kubectl_nrl.watch.job_follow.FORGETFUL", 0.0)
+    forgets(rays, "pod-1/0")
     done = Project().run("job logs sub-1 -f -n default")
     assert done.exit == 6
-    assert "its head was started again, and its job history is lost" in done.err
+    assert "does not know the driver any more, and its head was not started again; it may still run" in done.err
+    assert "follow it again: kubectl nrl job logs sub-1 -f -n default" in done.err
+
+
+def test_a_cluster_that_is_deleted_under_a_job_ends_it_and_what_is_left_is_named(
+    rays: RayClusters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kubectl_nrl.commands.run_deleted.GONE", 0.0)
+    rays.put("long", job("sub-1"))
+    uid = rays.cluster.objects["RayCluster", "default", "long"]["metadata"]["uid"]
+    forgotten = rays.heads["long"].get
+
+    def get(submission_id: str) -> dict[str, Any] | None:
+        rays.cluster.remove("RayCluster", "long")
+        raise ClusterError("cut", reason="ConnectionLost")
+
+    for pods, says in (([], "nothing of it runs any more"), ([uid], "still ending: long-head"), (["x"], "nothing of")):
+        rays.cluster.put({"kind": "RayCluster", "metadata": {"name": "long", "uid": uid}, "spec": {}, "status": UP})
+        for owner in pods:
+            meta = {"name": "long-head", "labels": {"ray.io/cluster": "long"}, "ownerReferences": [{"uid": owner}]}
+            rays.cluster.put({"kind": "Pod", "metadata": {**meta, "deletionTimestamp": "2026-11-30T12:00:00Z"}})
+        calls = iter([forgotten, forgotten])
+        rays.heads["long"].get = lambda submission_id, calls=calls: next(calls, get)(submission_id)  # type: ignore
+        done = Project().run("job logs sub-1 -f -n default")
+        assert done.exit == 5, done.err
+        assert f"raycluster/long was deleted before the run ended, not by this command; {says}" in done.err
+        assert "it may still run" not in done.err
 
 
 def test_an_id_on_two_clusters_is_asked_back(rays: RayClusters) -> None:

@@ -10,6 +10,7 @@ from long_lived_case import LongLivedWorld
 
 from kubectl_nrl.errors import ClusterError
 from kubectl_nrl.testing import USER
+from kubectl_nrl.watch.log_place import OVERLAP
 
 RUN = "run recipe.yaml --infra infra.yaml --raycluster"
 RESTARTED = {
@@ -100,7 +101,7 @@ def test_logs_says_so_too_and_still_shows_the_head(world: World, monkeypatch: py
 
 def test_an_end_that_was_seen_outlives_the_head(world: World) -> None:
     world.ray.put("one", "SUCCEEDED")
-    world.elsewhere("job logs one -f").ok()
+    world.run("job logs one -f").ok()
     world.forget_jobs()
     (listed,) = world.elsewhere("runs -o json").ok().result("runs")
     assert (listed["state"], listed["final"]) == ("SUCCEEDED", True)
@@ -108,13 +109,80 @@ def test_an_end_that_was_seen_outlives_the_head(world: World) -> None:
     assert (done.exit, "its record says SUCCEEDED" in done.err) == (3, True), done.err
 
 
-def test_the_copy_of_the_log_on_this_machine_outlives_the_head(world: World) -> None:
-    world.ray.ends = "SUCCEEDED"
-    world.run(f"{RUN} --run-id two").ok()
+@pytest.mark.parametrize("verb", ["job logs", "logs"])
+@pytest.mark.parametrize(("state", "code"), [("SUCCEEDED", 0), ("FAILED", 1), ("STOPPED", 5)])
+def test_the_copy_of_a_log_outlives_the_head_with_how_it_ended(world: World, verb: str, state: str, code: int) -> None:
+    world.ray.put("one", state)
+    assert world.run(f"{verb} one -f").exit == code
     world.forget_jobs()
-    done = world.run("job logs two").ok()
+    done = world.run(f"{verb} one").ok()
     assert done.out == "step 1\nstep 2\n"
-    assert "this is the copy on this machine" in done.err
+    assert "the history of its jobs is lost; its record says" in done.err
+    assert "this is the copy on this machine, and it is whole" in done.err
+    followed = world.run(f"{verb} one -f")
+    assert (followed.exit, followed.out) == (code, "step 1\nstep 2\n"), followed.err
+
+
+@pytest.mark.parametrize("verb", ["job logs", "logs"])
+def test_a_copy_that_is_not_whole_says_how_far_it_goes_and_is_no_end(world: World, verb: str) -> None:
+    world.run("job logs one").ok()
+    world.forget_jobs()
+    done = world.run(f"{verb} one").ok()
+    assert done.out == "step 1\nstep 2\n"
+    assert "this is the copy on this machine, 14 bytes, the last of them read at 20" in done.err
+    assert "its end may be missing" in done.err
+    followed = world.run(f"{verb} one -f")
+    assert (followed.exit, followed.out) == (6, "step 1\nstep 2\n"), followed.err
+
+
+@pytest.mark.parametrize("verb", ["job logs", "logs"])
+def test_the_copy_of_a_log_outlives_the_cluster(world: World, verb: str) -> None:
+    world.ray.put("one", "SUCCEEDED")
+    world.run("job logs one -f").ok()
+    world.cluster.objects.clear()
+    done = world.run(f"{verb} one").ok()
+    assert done.out == "step 1\nstep 2\n"
+    assert 'no run "one" in namespace "default"; this is the copy on this machine, and it is whole' in done.err
+    assert world.run(f"{verb} one -f").exit == 2
+    assert world.elsewhere(f"{verb} one").exit == 2
+
+
+def test_reading_goes_on_where_the_copy_ends_and_what_came_later_is_not_missed(world: World) -> None:
+    world.ray.log = b"".join(b"step %d\n" % number for number in range(100))
+    first = world.ray.log
+    assert world.run("job logs one").ok().out.encode() == first
+    world.ray.log += b"and more\n"
+    world.ray.put("one", "SUCCEEDED")
+    asked: list[int] = []
+    chunk = world.ray.log_chunk
+    world.ray.log_chunk = lambda run, at: (asked.append(at), chunk(run, at))[1]  # type: ignore[method-assign]
+    assert world.run("job logs one").ok().out.encode() == world.ray.log
+    assert asked[0] == len(first) - OVERLAP
+    world.forget_jobs()
+    assert world.run("job logs one").ok().out.encode() == world.ray.log
+
+
+def test_a_log_of_which_nothing_is_left_on_the_head_is_shown_as_far_as_it_was_kept(world: World) -> None:
+    world.run("job logs one").ok()
+    world.ray.log = b""
+    world.ray.put("one", "SUCCEEDED")
+    done = world.run("job logs one").ok()
+    assert done.out == "step 1\nstep 2\n"
+    assert "its end may be missing: nothing is left of it on the head" in done.err
+    assert world.elsewhere("job logs one").exit == 0
+
+
+def test_the_pods_of_a_runs_cluster_are_found_by_its_id_whatever_ray_remembers(world: World) -> None:
+    world.forget_jobs()
+    world.cluster.pod_log_stream = lambda *words, **more: iter([b"2026-11-30T12:00:00Z raylet\n"])  # type: ignore
+    assert world.elsewhere("logs one --source head").ok().out == "raylet\n"
+
+
+def test_a_page_that_a_log_names_is_written_down_for_other_laptops(world: World) -> None:
+    world.ray.log = b"wandb: View run at https://wandb.ai/t/p/runs/abc\n"
+    world.elsewhere("job logs one").ok()
+    (listed,) = world.run("runs -o json").ok().result("runs")
+    assert listed["wandb"] == "https://wandb.ai/t/p/runs/abc"
 
 
 def test_a_cluster_that_cannot_be_asked_leaves_its_runs_unknown(world: World) -> None:

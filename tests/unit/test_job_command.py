@@ -89,13 +89,13 @@ def test_the_log_so_far_and_its_last_lines(world: World) -> None:
 def test_following_ends_with_the_run_and_as_the_run(world: World) -> None:
     world.put(RUNNING)
 
-    all_read, log_chunk = threading.Event(), world.jobs.log_chunk
+    all_read, log_chunk, asked = threading.Event(), world.jobs.log_chunk, list[int]()
 
     def noticing(submission_id: str, offset: int) -> bytes:
-        got = log_chunk(submission_id, offset)
-        if not got:
+        asked.append(offset)
+        if len(asked) > 2:
             all_read.set()
-        return got
+        return log_chunk(submission_id, offset)
 
     world.jobs.log_chunk = noticing  # type: ignore[method-assign]
 
@@ -158,6 +158,39 @@ def test_a_copy_that_another_process_is_writing_serves_too(world: World) -> None
     writing.close()
     assert done.out == "one\ntw"
     assert "its end may be missing: the Ray cluster r-x1 is gone" in done.err
+
+
+def test_what_was_read_of_a_run_that_went_on_is_not_taken_for_the_whole(world: World) -> None:
+    world.put(RUNNING)
+    world.run("job logs id-1").ok()
+    world.jobs.log += b"four\n"
+    world.cluster.set_status("RayJob", "r", **DONE)
+    assert world.run("job logs id-1").ok().out == "one\ntwo\nthree\nfour\n"
+    world.gone()
+    done = world.run("job logs id-1").ok()
+    assert (done.out, done.err) == ("one\ntwo\nthree\nfour\n", "")
+
+
+def test_a_run_that_somebody_deletes_while_it_is_followed_was_stopped(world: World) -> None:
+    world.put(RUNNING)
+    world.jobs.log = b"".join(b"line %d\n" % number for number in range(50))
+    removed = threading.Event()
+    log_chunk = world.jobs.log_chunk
+
+    def delete(submission_id: str, offset: int) -> bytes:
+        if offset and not removed.is_set():
+            removed.set()
+            world.cluster.remove("Pod", "r-w0")
+            world.gone()
+            world.cluster.remove("RayJob", "r")
+        return log_chunk(submission_id, offset)
+
+    world.jobs.log_chunk = delete  # type: ignore[method-assign]
+    done = world.run("job logs id-1 -f -o json")
+    says = "rayjob/r was deleted before it ended, not by this command; nothing of it runs any more"
+    assert (done.exit, says in done.err) == (5, True), done.err
+    result = done.result("run")
+    assert (result["state"], result["exitCode"], result["log"]["complete"]) == ("DELETED", 5, False)
 
 
 def test_a_log_that_is_nowhere_is_an_error_with_a_way_out(world: World) -> None:

@@ -21,15 +21,16 @@ CLOSED = ClusterError("nothing listens there", reason="PortClosed")
 
 
 class Jobs:
-    """Answers one after the other, the last for ever; an error is raised."""
+    """Answers one after the other, the last for ever; an error is raised. A head that was started again, `restarted`, knows nothing."""
 
-    def __init__(self, *answers: Any) -> None:
-        self.answers = list(answers)
+    def __init__(self, *answers: Any, restarted: bool = True) -> None:
+        self.answers, self.restarted, self.life = list(answers), restarted, "one"
 
     def get(self, submission_id: str) -> dict[str, Any] | None:
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, ClusterError):
             raise answer
+        self.life = "two" if answer is None and self.restarted else "one"
         return None if answer is None else {"status": answer, "message": f"so {answer}"}
 
     def log_chunk(self, submission_id: str, offset: int) -> bytes:
@@ -49,8 +50,8 @@ class Bench:
         self.time += 1.0
         return self.time
 
-    def follow(self, *answers: Any, timeout: float | None = None, **words: Any) -> Any:
-        jobs = Jobs(*answers)
+    def follow(self, *answers: Any, timeout: float | None = None, restarted: bool = True, **words: Any) -> Any:
+        jobs = Jobs(*answers, restarted=restarted)
         target = JobTarget("default", "c", self.uid, "run")
         follow = JobFollow(
             self.cluster, target, lambda name: jobs, say=self.said.append, clock=self.clock, **words
@@ -96,12 +97,27 @@ def test_a_head_that_does_not_know_the_job_lost_its_history(bench: Bench) -> Non
     assert (end.how, "history of its jobs is lost" in end.message) == ("forgotten", True)
 
 
+def test_a_head_that_was_not_started_again_says_nothing_of_a_driver_that_it_forgot(bench: Bench) -> None:
+    end = bench.follow("RUNNING", None, restarted=False)
+    assert (end.how, end.state) == ("lost", "RUNNING")
+    assert end.message == "raycluster/c does not know the driver any more, and its head was not started again"
+
+
+def test_a_head_that_forgot_for_a_moment_goes_on(bench: Bench) -> None:
+    assert bench.follow("RUNNING", None, None, "RUNNING", "SUCCEEDED", restarted=False).how == "final"
+
+
 def test_a_cluster_that_was_deleted_or_replaced_is_named(bench: Bench) -> None:
+    gone = ClusterError("the Ray cluster c is gone", reason="Gone")
     bench.cluster.remove("RayCluster", "c")
-    assert "was deleted" in bench.follow("RUNNING", CLOSED).message
+    for answer in (CLOSED, gone, None):
+        end = bench.follow("RUNNING", answer)
+        assert (end.how, end.message) == ("deleted", "raycluster/c was deleted before the run ended")
     bench.cluster.put({"kind": "RayCluster", "metadata": {"name": "c", "uid": "another"}})
     end = bench.follow(None)
-    assert "was replaced by another of the same name" in end.message
+    assert (end.how, "was replaced by another of the same name" in end.message) == ("deleted", True)
+    bench.cluster.put({"kind": "RayCluster", "metadata": {"name": "c", "uid": bench.uid, "deletionTimestamp": "x"}})
+    assert bench.follow("RUNNING", CLOSED).message == "raycluster/c is being deleted, before the run ended"
 
 
 def test_giving_up_says_the_state(bench: Bench) -> None:
@@ -190,7 +206,9 @@ def test_runs_without_an_end_are_asked_of_their_cluster_once(bench: Bench) -> No
             return [{"submission_id": "lives", "status": "RUNNING"}, {"submission_id": "ended", "status": "RUNNING"}]
 
     runs = cluster_runs(bench.cluster, "default", User("jdoe", "jdoe"))
-    seen = see(runs, bench.cluster, lambda live: Ray(None), lambda namespace, name: f"{name} restarted")
+    seen = see(
+        runs, bench.cluster, lambda live: Ray(None), lambda run: ("HeadRestarted", f"{run.ray_cluster} restarted")
+    )
     assert {one.run.id: (one.state, one.reason, one.message) for one in seen} == {
         "ended": ("STOPPED", "", ""),
         "lives": ("RUNNING", "", ""),

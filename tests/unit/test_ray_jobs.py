@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +26,9 @@ class Reply:
 
     def read(self) -> bytes:
         return self.body
+
+    def chunks(self) -> Iterator[bytes]:
+        yield from (self.body[at : at + 7] for at in range(0, len(self.body), 7))
 
     def close(self) -> None:
         pass

@@ -227,12 +227,52 @@ def test_giving_up_exits_4_with_lines_that_work_when_pasted(world: World) -> Non
     assert ("RayJob", "default", JOB) in world.cluster.objects
 
 
-def test_a_run_deleted_by_somebody_else_is_unknown(world: World) -> None:
-    world.play(*RAN, then=lambda: world.cluster.remove("RayJob", JOB))
+def deletes(world: World, *, head_goes: bool = True, orphans: bool = False) -> None:
+    """Somebody deletes the RayJob while it runs, and the garbage collector does its work, or is to leave what it owns."""
+
+    def delete() -> None:
+        world.cluster.remove("RayJob", JOB)
+        if orphans:
+            meta = {**world.cluster.objects["RayCluster", "default", "t-test-x1"]["metadata"], "ownerReferences": []}
+            world.cluster.put({"kind": "RayCluster", "metadata": meta})
+            return
+        world.cluster.remove("RayCluster", "t-test-x1")
+        world.cluster.remove("Pod", "w0")
+        head = world.cluster.objects["Pod", "default", "head"]
+        held = {"deletionTimestamp": "2026-01-02T03:05:02Z", "finalizers": ["example.com/hold"]}
+        world.cluster.put({**head, "metadata": {**head["metadata"], **held}})
+        if head_goes:
+            world.cluster.remove("Pod", "head")
+
+    world.play(*RAN, then=delete)
+
+
+def test_a_run_that_somebody_deletes_was_stopped_and_nothing_of_it_runs(world: World) -> None:
+    deletes(world)
     done = world.run("-o json")
-    assert done.exit == 6
-    assert done.result("run")["state"] == "UNKNOWN"
-    assert "deleted before it ended" in done.err
+    assert done.exit == 5, done.err
+    result = done.result("run")
+    assert (result["state"], result["exitCode"], result["notGone"]) == ("DELETED", 5, [])
+    says = f"rayjob/{JOB} was deleted before it ended, not by this command; nothing of it runs any more"
+    assert says in done.err
+    assert "may still run" not in done.err and "follow it again" not in done.err
+
+
+def test_what_of_a_deleted_run_does_not_go_is_named(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kubectl_nrl.commands.run_deleted.GONE", 0.0)
+    deletes(world, head_goes=False)
+    done = world.run("-o json")
+    assert (done.exit, done.result("run")["notGone"]) == (5, ["head"]), done.err
+    assert "not by this command; still ending: head" in done.err
+    assert "pod head is still there (being deleted; finalizer example.com/hold)" in done.err
+
+
+def test_a_run_that_is_deleted_without_its_ray_cluster_may_still_run(world: World) -> None:
+    deletes(world, orphans=True)
+    done = world.run()
+    assert done.exit == 6, done.err
+    assert "raycluster/t-test-x1 was left behind, and the driver may still run" in done.err
+    assert "hint: kubectl delete raycluster t-test-x1 -n default" in done.err
 
 
 def test_a_spec_that_kuberay_refuses_exits_3(world: World) -> None:

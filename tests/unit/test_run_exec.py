@@ -86,6 +86,10 @@ def test_connections_that_break_lose_nothing_and_start_nothing_twice(world: Worl
     followed = world.run(f"job logs {RUN_ID} -f")
     opener.join()
     assert (followed.exit, followed.out) == (1, "ran\ngate\nend\n"), followed.err
+    copy = world.project.home / f".local/state/kubectl-nrl/runs/{RUN_ID}/driver.log"
+    assert copy.read_bytes() == followed.out.encode()
+    again = world.run(f"job logs {RUN_ID}").ok()
+    assert (again.out, copy.read_bytes()) == (followed.out, followed.out.encode())
 
 
 def test_a_refused_exec_is_said_before_anything_is_started_with_the_way_out(world: World) -> None:
@@ -170,13 +174,39 @@ def test_replace_ends_the_run_that_is_there_first(world: World) -> None:
     assert listed == {"first": "STOPPED", "second": "SUCCEEDED", "third": "SUCCEEDED"}
 
 
-def test_a_head_that_was_started_anew_has_lost_the_run_and_that_is_said(world: World) -> None:
-    world.start("while :; do sleep 0.1; done", "--no-wait").ok()
-    driver = HeadDriver(world.head.run, str(world.place()))
-    driver.stop(grace=0)
+def lose(world: World) -> None:
+    """A run whose directory on the head goes."""
+    world.start("echo ran; while :; do sleep 0.1; done", "--no-wait").ok()
+    assert world.run(f"job logs {RUN_ID}").ok().out == "ran\n"
+    HeadDriver(world.head.run, str(world.place())).stop(grace=0)
     world.place().rename(world.head.folder / "lost")
+
+
+def test_a_directory_that_is_gone_from_the_head_is_said_and_the_copy_shown(world: World) -> None:
+    lose(world)
+    done = world.run(f"job logs {RUN_ID}").ok()
+    assert done.out == "ran\n"
+    assert f"{world.place()} is not there any more, though the head of raycluster/t was not started again" in done.err
+    assert "this is the copy on this machine, 4 bytes" in done.err
+    (listed,) = json.loads(world.run("runs -o json").ok().out)
+    assert (listed["state"], listed["reason"]) == ("UNKNOWN", "")
+    assert world.run(f"job logs {RUN_ID} -f").exit == 6
+
+
+@pytest.mark.parametrize("how", ["pod", "container"])
+def test_a_head_that_was_started_anew_has_lost_the_run_and_that_is_said(world: World, how: str) -> None:
+    lose(world)
+    ended = {"lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}
+    pod = world.cluster.objects["Pod", "default", "t-head"]
+    if how == "pod":
+        world.cluster.remove("Pod", "t-head")
+        world.cluster.put({**pod, "metadata": {**pod["metadata"], "name": "t-head-2"}})
+    else:
+        world.cluster.put({**pod, "status": {"containerStatuses": [{"name": "ray", **ended}]}})
     done = world.run(f"job logs {RUN_ID} -f")
     assert (done.exit, "history of its jobs is lost" in done.err) == (6, True), done.err
+    (listed,) = json.loads(world.run("runs -o json").ok().out)
+    assert (listed["state"], listed["reason"]) == ("UNKNOWN", "HeadRestarted")
 
 
 def test_an_id_that_the_head_has_is_an_error(world: World) -> None:

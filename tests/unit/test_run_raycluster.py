@@ -221,6 +221,7 @@ def test_a_head_that_forgot_the_run_is_a_failure_with_its_reason(world: World) -
         asked.append(submission_id)
         if len(asked) > 2:
             world.ray.jobs.clear()
+            world.ray.life = "2"
         return get(submission_id)
 
     world.ray.get = forgetful  # type: ignore[method-assign]
@@ -231,18 +232,45 @@ def test_a_head_that_forgot_the_run_is_a_failure_with_its_reason(world: World) -
     assert world.record()["data"]["state"] == "FAILED"
 
 
-def test_a_cluster_that_is_deleted_under_the_run_is_an_unknown_end(world: World) -> None:
+def vanish(world: World, *, with_pods: bool) -> None:
+    """The cluster is deleted as soon as the run is submitted, with its pods or without."""
     world.ray.ends = "RUNNING"
     submit = world.ray.submit
 
     def submit_and_vanish(*args: Any, **words: Any) -> bool:
         submit(*args, **words)
         world.cluster.remove("RayCluster", "t")
+        if with_pods:
+            world.sweep()
         return True
 
     world.ray.submit = submit_and_vanish  # type: ignore[method-assign]
+
+
+def test_a_cluster_that_is_deleted_under_the_run_has_stopped_it(world: World) -> None:
+    vanish(world, with_pods=True)
+    done = world.start("-o json")
+    says = "raycluster/t was deleted before the run ended, not by this command; nothing of it runs any more"
+    assert (done.exit, says in done.err) == (5, True), done.err
+    result = done.result("run_cluster")
+    assert (result["state"], result["exitCode"]) == ("DELETED", 5)
+    assert "follow it again" not in done.err
+
+
+def test_a_driver_whose_pods_were_left_behind_may_still_run(world: World) -> None:
+    vanish(world, with_pods=False)
     done = world.start()
-    assert (done.exit, "is gone" in done.err) == (6, True), done.err
+    assert (done.exit, "pod t-head was left behind, and the driver may still run" in done.err) == (6, True), done.err
+    assert "hint: kubectl delete pods -l ray.io/cluster=t -n default" in done.err
+
+
+def test_what_is_left_of_a_deleted_cluster_may_be_out_of_sight(world: World) -> None:
+    vanish(world, with_pods=True)
+    world.up().ok()
+    world.cluster.faults["list", "Pod"] = ClusterError("pods is forbidden", status=403)
+    done = world.start()
+    assert done.exit == 6, done.err
+    assert "whether something of it still runs cannot be seen: pods is forbidden" in done.err
 
 
 def test_a_training_cluster_that_is_attached_is_used_as_it_is(world: World) -> None:

@@ -122,12 +122,27 @@ def test_a_run_that_is_over_is_told_at_once(world: World) -> None:
     assert "rayjob/a: SUCCEEDED" in world.run("status a -w").ok().out
 
 
-def test_a_run_that_is_deleted_has_no_known_end(world: World) -> None:
+@pytest.mark.parametrize(
+    ("gone", "code", "says"),
+    [(True, 5, "nothing of it runs any more"), (False, 6, "its driver may still run: a-x-head")],
+)
+def test_a_run_that_is_deleted_is_over_when_nothing_of_it_is_left(
+    world: World, monkeypatch: pytest.MonkeyPatch, gone: bool, code: int, says: str
+) -> None:
+    monkeypatch.setattr("kubectl_nrl.commands.run_deleted.GONE", 0.0)
     world.rayjob("a", RUNNING, {"head": READY})
-    once_watched(world, lambda: world.cluster.remove("RayJob", "a"))
+
+    def delete() -> None:
+        if gone:
+            world.cluster.remove("Pod", "a-x-head")
+            world.cluster.remove("RayCluster", "a-x")
+        world.cluster.remove("RayJob", "a")
+
+    once_watched(world, delete)
     done = world.run("status a -w")
-    assert done.exit == 6
-    assert "was deleted before it ended" in done.err
+    assert done.exit == code
+    assert "was deleted before it ended, not by this command" in done.err
+    assert says in done.err
 
 
 def test_what_the_picture_shows_is_not_said_as_well() -> None:

@@ -132,8 +132,17 @@ def test_deletion_on_the_way_is_no_result(run: Any) -> None:
     watching.take(lambda: bool(watching.follow.rayjob))
     watching.cluster.remove("RayJob", "r")
     end = watching.end()
-    assert end.how == "lost"
-    assert "deleted" in end.message
+    assert (end.how, end.message) == ("deleted", "rayjob/r was deleted before it ended")
+
+
+def test_a_deletion_that_is_held_up_is_said_once_and_is_no_end(run: Any) -> None:
+    watching = run()
+    going = {"name": "r", "uid": watching.follow._target.uid, "deletionTimestamp": "2026-11-30T12:00:00Z"}
+    for state in ("Running", "Suspended"):
+        watching.cluster.put({"kind": "RayJob", "metadata": going, "status": {"jobDeploymentStatus": state}})
+    watching.status("Complete", "SUCCEEDED")
+    assert watching.end().how == "final"
+    assert watching.said.count("rayjob/r is being deleted") == 1
 
 
 def test_another_object_of_the_same_name_is_not_this_run(run: Any) -> None:
@@ -147,8 +156,7 @@ def test_another_object_of_the_same_name_is_not_this_run(run: Any) -> None:
         }
     )
     end = watching.end()
-    assert end.how == "lost"
-    assert "replaced" in end.message
+    assert (end.how, "another of its name made" in end.message) == ("deleted", True)
 
 
 def test_giving_up_says_the_state(run: Any) -> None:
