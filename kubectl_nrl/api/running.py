@@ -111,11 +111,15 @@ class Submission:
 
 @dataclass(frozen=True)
 class State:
-    """A run's state in Ray's words (`PENDING`, `RUNNING`, `SUCCEEDED`, `FAILED`, `STOPPED`), or `UNKNOWN`; when it `ended`, if known."""
+    """A run's state in Ray's words (`PENDING`, `RUNNING`, `SUCCEEDED`, `FAILED`, `STOPPED`), or `UNKNOWN`; when it `ended`, if known.
+
+    `left` are processes on the head that it started and that outlive it, where the submitter can tell.
+    """
 
     status: str
     message: str = ""
     ended: datetime | None = None
+    left: tuple[int, ...] = ()
 
     @property
     def final(self) -> bool:

@@ -85,7 +85,7 @@ class _Launch:
         try:
             with drivers_of(self._session, self._cluster, raycluster) as drivers:
                 self._make_room(drivers, raycluster)
-                record, run = self._submit(drivers, raycluster)
+                record, run = self._submit(drivers, raycluster, config)
         except KeyboardInterrupt:
             left_alone(self._session, self._plan.namespace, self._plan.run.id, "interrupted; it may be submitted")
             raise
@@ -198,8 +198,11 @@ class _Launch:
             jobs.stop(submission_id)
         until_ended(jobs, ids)
 
-    def _submit(self, drivers: ClusterDrivers, raycluster: Mapping[str, Any]) -> tuple[ClusterRun, RunInfo]:
+    def _submit(
+        self, drivers: ClusterDrivers, raycluster: Mapping[str, Any], config: Config
+    ) -> tuple[ClusterRun, RunInfo]:
         from ..runs import ClusterRun, new_record, write_record
+        from ..runs.evidence import expected
 
         plan, run = self._plan, self._plan.run
         if self._args.run_id is not None:
@@ -212,6 +215,7 @@ class _Launch:
             run.id, raycluster, run.user, cluster_label=training or raycluster["metadata"]["name"],
             submitter=self._submitter.name, submission_id=run.id, recipe=plan.recipe_path.rsplit("/", 1)[-1],
             started=self._session.clock(), pod=drivers.pod, place=run.place,
+            expects=expected(config, plan.launch.script).words(),
         )  # fmt: skip
         try:
             written = write_record(self._cluster, record)

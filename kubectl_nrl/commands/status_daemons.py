@@ -50,10 +50,7 @@ def with_daemons(session: Session, cluster: Any, items: Sequence[Item]) -> list[
     if not records:
         return list(items)
     told = ray_jobs_of(session, cluster, records)
-    daemons = [job for job in told.jobs if job.daemon]
-    newest = {(job.cluster.uid, job.daemon): job for job in sorted(daemons, key=_last_counts)}
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        views = list(pool.map(lambda job: (job.cluster.uid, _view(cluster, job)), newest.values()))
+    views = daemons_among(cluster, told.jobs)
     found = []
     for item in items:
         snapshot = item.snapshot
@@ -63,6 +60,14 @@ def with_daemons(session: Session, cluster: Any, items: Sequence[Item]) -> list[
         mine = [view for uid, view in views if uid == item.obj["metadata"]["uid"]]
         found.append(replace(item, snapshot=snapshot, daemons=sorted(mine, key=lambda view: view.role)))
     return found
+
+
+def daemons_among(cluster: Any, jobs: Sequence[ClusterJob]) -> list[tuple[str, DaemonView]]:
+    """The daemon of each role among Ray's jobs, by its RayCluster's uid, with what its health URL answers now."""
+    daemons = [job for job in jobs if job.daemon]
+    newest = {(job.cluster.uid, job.daemon): job for job in sorted(daemons, key=_last_counts)}
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return list(pool.map(lambda job: (job.cluster.uid, _view(cluster, job)), newest.values()))
 
 
 def _last_counts(job: ClusterJob) -> tuple[bool, float]:

@@ -85,6 +85,11 @@ class ClusterRun:
         return str(self._data.get("wandbUrl") or "")
 
     @property
+    def expects(self) -> Mapping[str, str]:
+        """What was launched, in the words of `evidence.Launched`."""
+        return self._data
+
+    @property
     def owner(self) -> str:
         return str(labels_of(self.config_map).get(OWNER) or "")
 
@@ -114,11 +119,12 @@ def record_name(run_id: str) -> str:
 
 def new_record(
     run_id: str, raycluster: Mapping[str, Any], user: User, *, cluster_label: str, submitter: str, submission_id: str,
-    recipe: str, started: datetime, pod: str = "", place: str = "",
+    recipe: str, started: datetime, pod: str = "", place: str = "", expects: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """The record of a run that is about to be submitted to that RayCluster.
 
-    `pod` is its head's; `place` is where the submitter keeps the run, if it says so.
+    `pod` is its head's; `place` is where the submitter keeps the run, if it says so; `expects` is what the end of the run is to show
+    (`evidence.Launched.words`).
     """
     meta = raycluster["metadata"]
     owner = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": meta["name"], "uid": meta["uid"]}
@@ -149,6 +155,7 @@ def new_record(
             "recipe": recipe,
             "startTime": _text(started),
             **({"pod": pod, "place": place} if place else {}),
+            **(expects or {}),
         },
     }
 

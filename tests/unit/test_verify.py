@@ -36,7 +36,7 @@ class World:
         monkeypatch.setattr("kubectl_nrl.ray_jobs.connect", lambda cluster, raycluster: self.jobs)
 
     def put(
-        self, status: Any = DONE, recipe: Any = RECIPE, entrypoint: str = "python x.py --config r.yaml", **env: str
+        self, status: Any = DONE, recipe: Any = RECIPE, entrypoint: str = "python x.py --config $NRL_RECIPE", **env: str
     ) -> None:
         script = launch_script(entrypoint, run_id="id-1", recipe=yaml.safe_dump(recipe), env=env)
         labels = {"kubectl-nrl/managed": "true", "kubectl-nrl/run": "id-1", "kubectl-nrl/owner": USER}
@@ -128,26 +128,26 @@ def test_what_the_log_lacks_fails_only_where_all_of_it_was_read(world: World) ->
 @pytest.mark.parametrize(
     ("recipe", "entrypoint", "env", "ok", "detail"),
     [
-        ({"logger": {"wandb_enabled": False}}, "x.py --config r.yaml", {}, None, "off in the recipe"),
+        ({"logger": {"wandb_enabled": False}}, "x.py --config $NRL_RECIPE", {}, None, "off in the recipe"),
         # A word of the entrypoint comes after the recipe.
         (
             {"logger": {"wandb_enabled": False}},
-            "x.py --config r.yaml logger.wandb_enabled=True",
+            "x.py --config $NRL_RECIPE logger.wandb_enabled=True",
             {},
             False,
             "names no page",
         ),
-        (RECIPE, "x.py --config r.yaml logger.wandb_enabled=false", {}, None, "off in the recipe"),
-        ({"on": True, "logger": {"wandb_enabled": "${on}"}}, "x.py --config r.yaml", {}, False, "names no page"),
+        (RECIPE, "x.py --config $NRL_RECIPE logger.wandb_enabled=false", {}, None, "off in the recipe"),
+        ({"on": True, "logger": {"wandb_enabled": "${on}"}}, "x.py --config $NRL_RECIPE", {}, False, "names no page"),
         (
             {"logger": {"wandb_enabled": "${oc.env:ONLY_ON_THE_POD}"}},
-            "x.py --config r.yaml",
+            "x.py --config $NRL_RECIPE",
             {},
             None,
             "cannot be told",
         ),
-        ({}, "x.py --config r.yaml", {}, None, "cannot be told"),
-        (RECIPE, "x.py --config r.yaml", {"WANDB_MODE": "offline"}, None, "WANDB_MODE is offline"),
+        ({}, "x.py --config $NRL_RECIPE", {}, None, "cannot be told"),
+        (RECIPE, "x.py --config $NRL_RECIPE", {"WANDB_MODE": "offline"}, None, "WANDB_MODE is offline"),
     ],
 )
 def test_a_wandb_page_is_expected_where_what_was_launched_turns_it_on(
@@ -196,7 +196,7 @@ def test_objects_of_the_run_that_it_does_not_own_fail(world: World) -> None:
     world.child("ConfigMap", "stray", [{"uid": "another"}])
     item = verify(1)["objects"]
     assert "configmap/stray" in item["detail"]
-    assert item["fix"] == "kubectl nrl clean"
+    assert item["fix"] == "kubectl nrl clean -n default"
 
 
 @pytest.mark.parametrize(

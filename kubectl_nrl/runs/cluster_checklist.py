@@ -1,0 +1,141 @@
+"""What is special to the end of a run on a long-lived cluster: the cluster stays, and only what the run itself started has to be gone.
+
+Pure judging of what `cluster_evidence` and Ray told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..raycluster_state import (
+    CREATED,
+    READY,
+    STARTING,
+    SUSPENDED,
+    SUSPENDING,
+    TERMINATING,
+    describe,
+    whole,
+)
+from .checklist import UNKNOWN, Commands, Item, JobSeen, listed, names
+from .cluster_evidence import Standing
+from .cluster_jobs import ENDS
+from .cluster_run import ClusterRun
+from .clusters import ClusterRecord
+from .holds import held_gpus
+
+#: States in which somebody changes a cluster, or a queue does: neither as expected nor wrong.
+_ON_ITS_WAY = (CREATED, STARTING, SUSPENDED, SUSPENDING, TERMINATING)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What Ray, or the driver's directory on the head, says of the run.
+
+    `state` is Ray's word; empty when nobody could be asked, and `why` says why, `UNKNOWN` when the head does not know the run any
+    more. `live` are jobs and drivers of the run that Ray still has running, `left` processes that it started and that live on.
+    """
+
+    state: str = ""
+    why: str = ""
+    live: tuple[str, ...] = ()
+    left: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class DaemonSeen:
+    """A daemon of the clusters that a run uses: `ok` None when its health is not known."""
+
+    words: str
+    ok: bool | None
+
+
+def job(run: ClusterRun, told: Told) -> JobSeen:
+    """How it stands: as Ray says while it goes on, then as its record has it, else as Ray remembers it."""
+    if told.state and told.state not in ENDS and told.state != UNKNOWN:
+        return JobSeen(told.state, False, ": ".join(part for part in (told.state, told.why) if part))
+    if run.state in ENDS:
+        return JobSeen(run.state, True, ": ".join(part for part in (run.reason, run.message) if part))
+    if told.state in ENDS:
+        return JobSeen(told.state, True, told.why)
+    return JobSeen(UNKNOWN, True if told.state == UNKNOWN else None, told.why)
+
+
+def objects(run: ClusterRun, seen: Standing, daemons: Sequence[DaemonSeen], commands: Commands) -> Iterator[Item]:
+    """Whether the cluster of the run, and what came up with it, is as it should be."""
+    yield _clusters(run, seen, commands)
+    if daemons:
+        bad = [daemon.words for daemon in daemons if daemon.ok is False]
+        unsure = [daemon.words for daemon in daemons if daemon.ok is None]
+        ok = False if bad else None if unsure else True
+        words = bad or unsure or [daemon.words for daemon in daemons]
+        yield Item("daemons", ok, "; ".join(words), commands.status if ok is False else "")
+
+
+def teardown(run: ClusterRun, seen: Standing, job: JobSeen, told: Told, commands: Commands) -> Iterator[Item]:
+    """Whether anything of the run itself goes on; its cluster is meant to stay, until somebody takes it down."""
+    title, name = "teardown", f"raycluster/{run.ray_cluster}"
+    if seen.own is None and "RayCluster" not in seen.unseen:
+        yield _taken_down(name, seen, commands)
+        return
+    still = [f"job {found}" for found in told.live] + [f"process {pid}" for pid in told.left]
+    if job.over is False:
+        yield Item(title, None, "the run is not over")
+    elif still:
+        yield Item(title, False, f"still running on {name}: {listed(still)}", commands.stop)
+    elif not told.state:
+        yield Item(title, None, f"whether anything of it still runs is not known: {told.why}")
+    else:
+        yield Item(title, True, f"nothing of the run goes on; {name} stays up{_held(seen)}", commands.down)
+
+
+def _clusters(run: ClusterRun, seen: Standing, commands: Commands) -> Item:
+    title = "objects"
+    if "RayCluster" in seen.unseen and seen.own is None:
+        return Item(title, None, seen.unseen["RayCluster"])
+    if seen.own is None:
+        became = "was made anew since, with another uid" if seen.namesake else "was taken down since"
+        return Item(title, None, f"raycluster/{run.ray_cluster} of the run {became}")
+    judged = [*((f"raycluster/{c.name}", *_state(c)) for c in seen.clusters), *map(_deployment, seen.deployments)]
+    bad = [f"{name}: {words}" for name, ok, words in judged if ok is False]
+    unsure = [f"{name}: {words}" for name, ok, words in judged if ok is None]
+    if bad or unsure:
+        return Item(title, False if bad else None, "; ".join(bad or unsure), commands.status)
+    return Item(title, True, ", ".join(f"{name} ({words})" for name, _, words in judged))
+
+
+def _state(cluster: ClusterRecord) -> tuple[bool | None, str]:
+    """Whether a RayCluster is as it should be, and what to say of it."""
+    ready, wanted = cluster.pods
+    count = f"{ready}/{wanted} pods ready"
+    if cluster.state == READY:
+        return True, count
+    reason = f", {cluster.reason}" if cluster.reason else ""
+    return None if cluster.state in _ON_ITS_WAY else False, f"{describe(cluster.state)} ({count}){reason}"
+
+
+def _deployment(found: Mapping[str, Any]) -> tuple[str, bool | None, str]:
+    wanted = (found.get("spec") or {}).get("replicas")
+    wanted, ready = 1 if wanted is None else whole(wanted), whole((found.get("status") or {}).get("availableReplicas"))
+    return f"deployment/{found['metadata']['name']}", ready >= wanted, f"{ready}/{wanted} available"
+
+
+def _taken_down(name: str, seen: Standing, commands: Commands) -> Item:
+    if seen.pods is None:
+        return Item("teardown", None, seen.unseen["Pod"])
+    if seen.pods:
+        gpus = sum(held_gpus(seen.pods).values())
+        words = f"{name} is gone, and its pods are still there: {names(seen.pods)} ({gpus} GPUs)"
+        return Item("teardown", False, words, commands.clean)
+    beside = ", ".join(f"raycluster/{found.name}" for found in seen.beside)
+    return Item("teardown", True, f"{name} is gone, and no pod of it is left{f'; {beside} stays up' if beside else ''}")
+
+
+def _held(seen: Standing) -> str:
+    """What its own cluster holds."""
+    if seen.pods is None:
+        return ""
+    gpus = sum(held_gpus(seen.pods).values())
+    return f", with its {gpus} GPUs" if gpus else f", with {len(seen.pods)} pods"
