@@ -100,7 +100,7 @@ def logs(session: Session, cluster: Any, job: ClusterJob, *, follow: bool, lines
     if unknown:
         output.error(f"the outcome is unknown: {unknown}")
     elif follow:
-        note_end(cluster, ended, session.clock())
+        note_end(session, cluster, ended)
         output.plain(f"job {ended.id}: {ended.state}" + (f"\n  {ended.message}" if code and ended.message else ""))
     if output.format != "text":
         output.result(ClusterJobResult(ended, session.clock(), int(code)))
@@ -124,7 +124,7 @@ def stop(args: argparse.Namespace, session: Session, cluster: Any, job: ClusterJ
         down = paste(session, job.cluster.namespace, "cluster", "list")
         message = f"job {job.id} on raycluster/{job.cluster.name} was not stopped: {error.message}"
         raise ClusterError(message, error.hint or down, status=error.status, reason=error.reason) from error
-    note_end(cluster, ended, session.clock())
+    note_end(session, cluster, ended)
     session.output.result(ClusterJobResult(ended, session.clock(), 0, stopped=ended.state == "STOPPED"))
     return ExitCode.OK
 

@@ -201,7 +201,7 @@ class _Launch:
     def _submit(
         self, drivers: ClusterDrivers, raycluster: Mapping[str, Any], config: Config
     ) -> tuple[ClusterRun, RunInfo]:
-        from ..runs import ClusterRun, new_record, write_record
+        from ..runs import ClusterRun, new_record, remember, write_record
         from ..runs.evidence import expected
 
         plan, run = self._plan, self._plan.run
@@ -229,6 +229,7 @@ class _Launch:
         except ClusterError as error:
             self._not_submitted(error, written)
             raise
+        remember(written, self._cluster.server, self._session.env)
         return written, run
 
     def _stage(self, reached: Reached) -> Staged:

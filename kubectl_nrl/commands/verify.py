@@ -150,10 +150,21 @@ def _on_cluster(args: argparse.Namespace, session: Session, words: Words) -> Ver
 
 
 def _recorded(session: Session, cluster: Any, namespace: str, run_id: str) -> ClusterRun | None:
-    """A run by its record, whatever became of its cluster."""
-    from ..runs import find_cluster_run
+    """A run by its record, whatever became of its cluster: as the cluster has it, else as this machine remembers it.
 
-    return find_cluster_run(cluster, namespace, run_id)
+    Raises `UsageError` for one that this machine remembers on another cluster.
+    """
+    from ..runs import find_cluster_run, remembered
+
+    known = find_cluster_run(cluster, namespace, run_id)
+    copy = remembered(run_id, session.env) if known is None else None
+    if copy is None or (session.namespace is not None and session.namespace != copy[0].namespace):
+        return known
+    run, server = copy
+    if server != cluster.server:
+        raise UsageError(f"run {run_id} was on the cluster at {server}, and this is {cluster.server}", "--context NAME")
+    session.output.note(f"the record of run {run_id} went with raycluster/{run.ray_cluster}; this machine remembers it")
+    return run
 
 
 def _run_of(session: Session, cluster: Any, job: ClusterRun | ClusterJob) -> ClusterRun:

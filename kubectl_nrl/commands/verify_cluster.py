@@ -69,7 +69,9 @@ def _ask(session: Session, cluster: Any, run: ClusterRun, seen: Standing) -> tup
     if seen.own is None:
         if "RayCluster" in seen.unseen:
             return Told("", seen.unseen["RayCluster"]), ()
-        return Told(UNKNOWN, f"{name} {'was made anew' if seen.namesake else 'is gone'}, and with it what Ray knew"), ()
+        return Told(
+            UNKNOWN, f"{name} {'was made anew' if seen.namesake else 'is gone'}, and Ray's memory of the run with it"
+        ), ()
     if not seen.own.may_answer:
         return Told("", f"{name} has no head that could be asked ({seen.own.state})"), ()
     try:
@@ -125,8 +127,10 @@ def _log(session: Session, cluster: Any, run: ClusterRun, seen: Standing, told: 
     from ..watch import Source
 
     reachable = seen.own is not None and told.state not in ("", UNKNOWN)
-    forgotten = seen.own is not None and told.state == UNKNOWN
-    why = "the head that kept it has forgotten the run" if forgotten else told.why
+    why = told.why
+    if told.state == UNKNOWN:
+        gone = "is gone" if seen.own is None else "has forgotten the run"
+        why = f"the head of raycluster/{run.ray_cluster}, which kept it, {gone}"
     source = Source(run.ray_cluster, run.ray_cluster_uid, run.submission_id) if reachable else None
     connect = drivers_connector(session, cluster, run.namespace)
     return read(session, LogPlace(run.id, run.ray_cluster_uid, run.wandb, job.over is True, source, connect, why))

@@ -19,12 +19,12 @@ from ..raycluster_state import (
     describe,
     whole,
 )
+from . import holds
 from .checklist import UNKNOWN, Commands, Item, JobSeen, listed, names
 from .cluster_evidence import Standing
 from .cluster_jobs import ENDS
 from .cluster_run import ClusterRun
 from .clusters import ClusterRecord
-from .holds import held_gpus
 
 #: States in which somebody changes a cluster, or a queue does: neither as expected nor wrong.
 _ON_ITS_WAY = (CREATED, STARTING, SUSPENDED, SUSPENDING, TERMINATING)
@@ -126,16 +126,14 @@ def _taken_down(name: str, seen: Standing, commands: Commands) -> Item:
     if seen.pods is None:
         return Item("teardown", None, seen.unseen["Pod"])
     if seen.pods:
-        gpus = sum(held_gpus(seen.pods).values())
-        words = f"{name} is gone, and its pods are still there: {names(seen.pods)} ({gpus} GPUs)"
+        words = f"{name} is gone, and its pods are still there: {names(seen.pods)} ({holds.held(seen.pods).words})"
         return Item("teardown", False, words, commands.clean)
     beside = ", ".join(f"raycluster/{found.name}" for found in seen.beside)
-    return Item("teardown", True, f"{name} is gone, and no pod of it is left{f'; {beside} stays up' if beside else ''}")
+    gone = f"{name} of the run is gone (another has its name now)" if seen.namesake else f"{name} is gone"
+    return Item("teardown", True, f"{gone}, and no pod of it is left{f'; {beside} stays up' if beside else ''}")
 
 
 def _held(seen: Standing) -> str:
     """What its own cluster holds."""
-    if seen.pods is None:
-        return ""
-    gpus = sum(held_gpus(seen.pods).values())
-    return f", with its {gpus} GPUs" if gpus else f", with {len(seen.pods)} pods"
+    held = holds.held(seen.pods or ()).words
+    return f", with its {held}" if held else ""

@@ -73,12 +73,14 @@ def standing(cluster: Any, run: ClusterRun) -> Standing:
         known is not None and own is None,
         beside,
         (items("apps/v1", "Deployment", made) if label else ()) or (),
-        None if pods is None else tuple(pod for pod in pods if _belongs(pod, run.ray_cluster_uid)),
+        None if pods is None else tuple(pod for pod in pods if _belongs(pod, run, known)),
         unseen,
     )
 
 
-def _belongs(pod: Mapping[str, Any], uid: str) -> bool:
-    """Whether a pod was made for the RayCluster of that uid, and not for another of its name."""
-    owners = [ref for ref in pod["metadata"].get("ownerReferences") or () if ref.get("kind") == "RayCluster"]
-    return not owners or any(ref.get("uid") == uid for ref in owners)
+def _belongs(pod: Mapping[str, Any], run: ClusterRun, now: ClusterRecord | None) -> bool:
+    """Whether a pod was made for the RayCluster of the run, and not for the one that has its name `now`."""
+    owners = [ref.get("uid") for ref in pod["metadata"].get("ownerReferences") or () if ref.get("kind") == "RayCluster"]
+    if not owners:
+        return now is None or now.uid == run.ray_cluster_uid
+    return run.ray_cluster_uid in owners

@@ -176,10 +176,10 @@ def write_record(cluster: Any, record: Mapping[str, Any]) -> ClusterRun:
         ) from error  # fmt: skip
 
 
-def note(cluster: Any, run: ClusterRun, *, ended: datetime | None = None, **values: str) -> None:
-    """Add to a record (`state`, `reason`, `message`, `wandbUrl`). Raises `ClusterError`."""
+def note(cluster: Any, run: ClusterRun, *, ended: datetime | None = None, **values: str) -> ClusterRun:
+    """Add to a record (`state`, `reason`, `message`, `wandbUrl`); the record as it is then. Raises `ClusterError`."""
     data = {**values, **({"endTime": _text(ended)} if ended else {})}
-    cluster.patch("v1", "ConfigMap", run.name, run.namespace, {"data": data})
+    return ClusterRun(cluster.patch("v1", "ConfigMap", run.name, run.namespace, {"data": data}))
 
 
 def find_cluster_run(cluster: Any, namespace: str, run_id: str) -> ClusterRun | None:
