@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from ..api import State
 from ..errors import ClusterError
 from ..labels import RAY_API, RUN
 from .handover import Reached
@@ -45,7 +46,7 @@ class ClusterDrivers:
         found = [job for job in self.ray.list() if job.get("submission_id") or _run_of(job) not in records]
         for record in records.values():
             self._records[record.submission_id] = record
-            job = _as_job(record, record.state, record.message, None) if record.state else self._now(record)
+            job = _as_job(record, State(record.state, record.message)) if record.state else self._now(record)
             found += [job] if job is not None else []
         return found
 
@@ -115,7 +116,7 @@ class ClusterDrivers:
         state = submitter.state(run, self._reached())
         if state.status == "UNKNOWN":
             return None
-        return _as_job(record, state.status, state.message, state.ended)
+        return _as_job(record, state)
 
     def _reached(self) -> Reached:
         return Reached(str(self._raycluster["metadata"]["namespace"]), self.ray, self._cluster)
@@ -154,16 +155,17 @@ def _run_of(job: Mapping[str, Any]) -> str:
     return str((job.get("metadata") or {}).get(RUN) or "")
 
 
-def _as_job(record: ClusterRun, status: str, message: str, ended: Any) -> dict[str, Any]:
-    """As Ray's Jobs API would tell it (times in milliseconds since 1970)."""
-    over = record.ended or ended
+def _as_job(record: ClusterRun, state: State) -> dict[str, Any]:
+    """As Ray's Jobs API would tell it (times in milliseconds since 1970), and the processes that it `left`."""
+    over = record.ended or state.ended
     return {
         "type": "SUBMISSION",
         "submission_id": record.submission_id,
         "job_id": None,
-        "status": status,
-        "message": message,
+        "status": state.status,
+        "message": state.message,
         "start_time": int(record.started.timestamp() * 1000) if record.started else None,
         "end_time": int(over.timestamp() * 1000) if over else None,
         "metadata": {"user": record.owner, RUN: record.id},
+        "left": state.left,
     }

@@ -110,13 +110,14 @@ def logs(session: Session, cluster: Any, job: ClusterJob, *, follow: bool, lines
 def stop(args: argparse.Namespace, session: Session, cluster: Any, job: ClusterJob) -> ExitCode:
     """Stop a job, and return when it is over. Raises `UsageError` for one that is not mine, unless forced."""
     _require_submission(job)
-    if job.final:
+    if job.final and not job.left:
         session.output.result(ClusterJobResult(job, session.clock(), 0))
         return ExitCode.OK
     _guard(args, session, job)
     connect = drivers_connector(session, cluster, job.cluster.namespace)
     try:
-        session.output.progress(f"stopping {job.submission_id}")
+        what = f"what it left running (pid {', '.join(map(str, job.left))})" if job.final else job.submission_id
+        session.output.progress(f"stopping {what}")
         with connect(job.cluster.name) as jobs:
             jobs.stop(job.submission_id)
         ended = _until_over(connect, job, session.output.progress, ENDED)

@@ -76,6 +76,11 @@ class ClusterJob:
         return str(self.job.get("message") or "").partition(", last available logs")[0].strip()
 
     @property
+    def left(self) -> tuple[int, ...]:
+        """Processes on the head that it started and that outlive it, where that is known."""
+        return tuple(self.job.get("left") or ())
+
+    @property
     def started(self) -> datetime | None:
         return _time(self.job.get("start_time"))
 

@@ -184,3 +184,41 @@ def test_an_id_that_the_head_has_is_an_error(world: World) -> None:
     world.cluster.remove("ConfigMap", "nrl-run-mine")
     done = world.start("echo ran", "--run-id mine")
     assert (done.exit, "holds a driver already" in done.err) == (3, True), done.err
+
+
+def test_verify_asks_the_drivers_own_directory(world: World) -> None:
+    world.start("echo 'Mean Generation Length: 512'").ok()
+    told = world.run(f"verify {RUN_ID} -o json").ok().result("verify")
+    assert {item["title"]: item["ok"] for item in told["items"]} == {
+        "objects": True, "job": True, "log": True, "wandb": None, "generation": True, "teardown": True
+    }  # fmt: skip
+    world.place().rename(world.head.folder / "lost")
+    world.record().pop("state")
+    done = world.run(f"verify {RUN_ID}")
+    assert (done.exit, "the head does not know this driver: the head of raycluster/t restarted" in done.out) == (
+        6,
+        True,
+    )
+
+
+def test_verify_names_what_the_driver_left_running_until_it_is_stopped(world: World) -> None:
+    world.start("sleep 600 </dev/null >/dev/null 2>&1 & echo done").ok()
+    told = world.run(f"verify {RUN_ID} -o json")
+    item = told.result("verify")["items"][-1]
+    assert (told.exit, item["ok"]) == (1, False)
+    assert item["detail"].startswith("still running on raycluster/t: process ")
+    assert item["fix"] == f"kubectl nrl job stop {RUN_ID} -n default"
+    pid = item["detail"].split()[-1]
+    stopped = world.run(f"job stop {RUN_ID}").ok()
+    assert f"stopping what it left running (pid {pid})" in stopped.err
+    assert "SUCCEEDED" in stopped.out
+    world.run(f"verify {RUN_ID}").ok()
+    assert "stopping" not in world.run(f"job stop {RUN_ID}").ok().err
+
+
+def test_verify_of_who_may_not_exec_says_what_the_record_has(world: World) -> None:
+    world.start("true").ok()
+    world.refused = ClusterError("pods/exec is forbidden", status=403, reason="Forbidden")
+    told = world.run(f"verify {RUN_ID} -o json").ok().result("verify")
+    assert told["state"] == "SUCCEEDED"
+    assert told["items"][-1]["detail"] == "whether anything of it still runs is not known: pods/exec is forbidden"
