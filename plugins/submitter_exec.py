@@ -87,7 +87,7 @@ class ExecSubmitter(Submitter):
         else:
             answer = self._driver(run, connection).look()
         ended = None if answer.ended is None else datetime.fromtimestamp(answer.ended, timezone.utc)
-        return State(answer.status, answer.message, ended, () if answer.live else answer.left)
+        return State(answer.status, answer.message, ended, 0 if answer.live else len(answer.left))
 
     def logs(self, run: RunInfo, connection: Connection, *, follow: bool, offset: int) -> Iterator[bytes]:
         """The driver's log from that byte on; what is written last is read after the state is final."""

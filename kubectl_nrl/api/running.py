@@ -113,13 +113,13 @@ class Submission:
 class State:
     """A run's state in Ray's words (`PENDING`, `RUNNING`, `SUCCEEDED`, `FAILED`, `STOPPED`), or `UNKNOWN`; when it `ended`, if known.
 
-    `left` are processes on the head that it started and that outlive it, where the submitter can tell.
+    `left` counts processes that a driver which has ended started and that still run, where that is known: a stop ends them.
     """
 
     status: str
     message: str = ""
     ended: datetime | None = None
-    left: tuple[int, ...] = ()
+    left: int = 0
 
     @property
     def final(self) -> bool:

@@ -7,6 +7,7 @@ lists, shows, follows and stops it as one.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, cast
 
 from ..api import State
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from ..api import RunInfo, Submitter
     from ..ray_jobs import RayJobs
     from ..runs import ClusterRun
+
+
+#: Drivers that are asked about at the same time.
+AT_ONCE = 8
 
 
 class ClusterDrivers:
@@ -41,13 +46,15 @@ class ClusterDrivers:
         return self.ray.version()
 
     def list(self) -> list[dict[str, Any]]:
-        """All jobs, as Ray would tell them, each once. One whose end is on record is not asked for."""
+        """All jobs, as Ray would tell them, each once. One whose end is on record is not asked for.
+
+        One that cannot be asked for, as by people who may not exec, has the status UNKNOWN, and hides no other.
+        """
         records = {record.id: record for record in self._runs()}
         found = [job for job in self.ray.list() if job.get("submission_id") or _run_of(job) not in records]
-        for record in records.values():
-            self._records[record.submission_id] = record
-            job = _as_job(record, State(record.state, record.message)) if record.state else self._now(record)
-            found += [job] if job is not None else []
+        self._records |= {record.submission_id: record for record in records.values()}
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            found += [job for job in pool.map(self._listed, records.values()) if job is not None]
         return found
 
     def get(self, submission_id: str) -> dict[str, Any] | None:
@@ -111,6 +118,14 @@ class ClusterDrivers:
         submitter = self._session.manager.providers("submitters").get(run.submitter)
         return submitter is None or cast("Submitter", submitter).in_ray
 
+    def _listed(self, record: ClusterRun) -> dict[str, Any] | None:
+        if record.state:
+            return _as_job(record, State(record.state, record.message))
+        try:
+            return self._now(record)
+        except ClusterError as error:
+            return _as_job(record, State("UNKNOWN", error.message))
+
     def _now(self, record: ClusterRun) -> dict[str, Any] | None:
         submitter, run = recorded(self._session, record)
         state = submitter.state(run, self._reached())
@@ -156,7 +171,7 @@ def _run_of(job: Mapping[str, Any]) -> str:
 
 
 def _as_job(record: ClusterRun, state: State) -> dict[str, Any]:
-    """As Ray's Jobs API would tell it (times in milliseconds since 1970), and the processes that it `left`."""
+    """As Ray's Jobs API would tell it (times in milliseconds since 1970), and `left` of `State`."""
     over = record.ended or state.ended
     return {
         "type": "SUBMISSION",
@@ -164,8 +179,8 @@ def _as_job(record: ClusterRun, state: State) -> dict[str, Any]:
         "job_id": None,
         "status": state.status,
         "message": state.message,
+        "left": state.left,
         "start_time": int(record.started.timestamp() * 1000) if record.started else None,
         "end_time": int(over.timestamp() * 1000) if over else None,
         "metadata": {"user": record.owner, RUN: record.id},
-        "left": state.left,
     }

@@ -100,7 +100,7 @@ def logs(session: Session, cluster: Any, job: ClusterJob, *, follow: bool, lines
     if unknown:
         output.error(f"the outcome is unknown: {unknown}")
     elif follow:
-        note_end(session, cluster, ended)
+        note_end(cluster, ended, session.clock())
         output.plain(f"job {ended.id}: {ended.state}" + (f"\n  {ended.message}" if code and ended.message else ""))
     if output.format != "text":
         output.result(ClusterJobResult(ended, session.clock(), int(code)))
@@ -108,7 +108,10 @@ def logs(session: Session, cluster: Any, job: ClusterJob, *, follow: bool, lines
 
 
 def stop(args: argparse.Namespace, session: Session, cluster: Any, job: ClusterJob) -> ExitCode:
-    """Stop a job, and return when it is over. Raises `UsageError` for one that is not mine, unless forced."""
+    """Stop a job, and return when it is over; of one that is over, what it left running.
+
+    Raises `UsageError` for one that is not mine, unless forced.
+    """
     _require_submission(job)
     if job.final and not job.left:
         session.output.result(ClusterJobResult(job, session.clock(), 0))
@@ -116,8 +119,8 @@ def stop(args: argparse.Namespace, session: Session, cluster: Any, job: ClusterJ
     _guard(args, session, job)
     connect = drivers_connector(session, cluster, job.cluster.namespace)
     try:
-        what = f"what it left running (pid {', '.join(map(str, job.left))})" if job.final else job.submission_id
-        session.output.progress(f"stopping {what}")
+        doing = f"ending what {job.submission_id} left running" if job.final else f"stopping {job.submission_id}"
+        session.output.progress(doing)
         with connect(job.cluster.name) as jobs:
             jobs.stop(job.submission_id)
         ended = _until_over(connect, job, session.output.progress, ENDED)
@@ -125,8 +128,10 @@ def stop(args: argparse.Namespace, session: Session, cluster: Any, job: ClusterJ
         down = paste(session, job.cluster.namespace, "cluster", "list")
         message = f"job {job.id} on raycluster/{job.cluster.name} was not stopped: {error.message}"
         raise ClusterError(message, error.hint or down, status=error.status, reason=error.reason) from error
-    note_end(session, cluster, ended)
-    session.output.result(ClusterJobResult(ended, session.clock(), 0, stopped=ended.state == "STOPPED"))
+    note_end(cluster, ended, session.clock())
+    session.output.result(
+        ClusterJobResult(ended, session.clock(), 0, stopped=ended.state == "STOPPED" and not job.final)
+    )
     return ExitCode.OK
 
 

@@ -9,6 +9,8 @@ from ..labels import RAY_API
 from .cluster_drivers import drivers_of
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from ..runs import ClusterJob, ClusterRun
     from .session import Session
 
@@ -40,18 +42,16 @@ def by_record(session: Session, cluster: Any, namespace: str, run_id: str) -> Cl
     return ClusterJob(ClusterRecord(live), job)
 
 
-def note_end(session: Session, cluster: Any, job: ClusterJob) -> None:
+def note_end(cluster: Any, job: ClusterJob, now: datetime) -> None:
     """Write the end of a job on the record of its run, where it has one that lacks it; a refusal costs nothing but that."""
-    from ..runs import find_cluster_run, note, remember
+    from ..runs import find_cluster_run, note
 
     if not job.final:
         return
     try:
         run = find_cluster_run(cluster, job.cluster.namespace, job.id)
         if run is not None and not run.state and run.ray_cluster_uid == job.cluster.uid:
-            ended = job.ended or session.clock()
-            noted = note(cluster, run, state=job.state, message=job.message, ended=ended)
-            remember(noted, cluster.server, session.env)
+            note(cluster, run, state=job.state, message=job.message, ended=job.ended or now)
     except ClusterError:
         return
 

@@ -106,7 +106,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser, "RUN",
         "a run's id, on the cluster or on this machine; rayjob/NAME; raycluster/NAME (its newest job); or a recipe (its newest run)",
     )  # fmt: skip
-    parser.set_defaults(role="training")
+    parser.set_defaults(role="training", action="verify")
 
 
 def handle(args: argparse.Namespace, session: Session) -> ExitCode:
@@ -154,12 +154,15 @@ def _recorded(session: Session, cluster: Any, namespace: str, run_id: str) -> Cl
 
     Raises `UsageError` for one that this machine remembers on another cluster.
     """
-    from ..runs import find_cluster_run, remembered
+    from ..runs import find_cluster_run, remember, remembered
 
     known = find_cluster_run(cluster, namespace, run_id)
-    copy = remembered(run_id, session.env) if known is None else None
-    if copy is None or (session.namespace is not None and session.namespace != copy[0].namespace):
+    if known is not None:
+        remember(known, cluster.server, session.env)
         return known
+    copy = remembered(run_id, session.env)
+    if copy is None or (session.namespace is not None and session.namespace != copy[0].namespace):
+        return None
     run, server = copy
     if server != cluster.server:
         raise UsageError(f"run {run_id} was on the cluster at {server}, and this is {cluster.server}", "--context NAME")

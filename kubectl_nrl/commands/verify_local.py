@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 from typing import TYPE_CHECKING
 
 from .verify_log import of_file
@@ -43,7 +43,7 @@ def _job(run: LocalRecord, left: LeftHere) -> JobSeen:
 def _log(run: LocalRecord) -> LogFound:
     from ..runs.evidence import LogFound
 
-    if not run.log.is_file():
+    if not os.path.isfile(run.log):
         return LogFound("", "", False, "there was no driver" if run.final else "there is no driver yet")
     why = "" if run.final else "nobody knows whether it is whole" if run.orphaned else "the run goes on"
     return of_file(run.log, "", complete=run.final, why=why)
@@ -56,7 +56,7 @@ def _left(session: Session, run: LocalRecord) -> LeftHere:
 
     owned = sessions.owned(run.session, run.folder)
     pids = sorted(processes.of_run(str(run.folder), owned) | set(run.left if run.orphaned else ()))
-    there = owned if owned and Path(owned).exists() else ""
+    there = owned if owned and os.path.exists(owned) else ""
     if run.form == "job":
         cluster = local.find_cluster(run.cluster, session.env)
         return LeftHere(pids, there, (), run.cluster if cluster is not None and cluster.alive else "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,7 +42,7 @@ def read(session: Session, place: LogPlace) -> LogFound:
 
     folder = directory(place.run_id, session.env)
     record = read_record(folder)
-    copied = record.get("cluster_uid") == place.uid and (folder / "driver.log").is_file()
+    copied = record.get("cluster_uid") == place.uid and os.path.isfile(folder / "driver.log")
     if copied and record.get("complete"):
         return of_file(folder / "driver.log", place.wandb, complete=True)
     if place.source is None or place.connect is None:

@@ -35,13 +35,13 @@ class Told:
     """What Ray, or the driver's directory on the head, says of the run.
 
     `state` is Ray's word; empty when nobody could be asked, and `why` says why, `UNKNOWN` when the head does not know the run any
-    more. `live` are jobs and drivers of the run that Ray still has running, `left` processes that it started and that live on.
+    more. `live` are jobs and drivers of the run that Ray still has running, `left` counts processes of its driver that outlive it.
     """
 
     state: str = ""
     why: str = ""
     live: tuple[str, ...] = ()
-    left: tuple[int, ...] = ()
+    left: int = 0
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,8 @@ def teardown(run: ClusterRun, seen: Standing, job: JobSeen, told: Told, commands
     if seen.own is None and "RayCluster" not in seen.unseen:
         yield _taken_down(name, seen, commands)
         return
-    still = [f"job {found}" for found in told.live] + [f"process {pid}" for pid in told.left]
+    still = [f"job {found}" for found in told.live]
+    still += [f"{told.left} of the processes that its driver started"] if told.left else []
     if job.over is False:
         yield Item(title, None, "the run is not over")
     elif still:

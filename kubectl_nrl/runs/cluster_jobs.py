@@ -71,29 +71,30 @@ class ClusterJob:
         return self.state in ENDS
 
     @property
+    def left(self) -> int:
+        """Processes of one that has ended which still run, where its submitter knows of any (`api.State`)."""
+        return int(self.job.get("left") or 0)
+
+    @property
     def message(self) -> str:
         """Ray's message without the log lines that it appends."""
         return str(self.job.get("message") or "").partition(", last available logs")[0].strip()
 
     @property
-    def left(self) -> tuple[int, ...]:
-        """Processes on the head that it started and that outlive it, where that is known."""
-        return tuple(self.job.get("left") or ())
-
-    @property
     def started(self) -> datetime | None:
-        return _time(self.job.get("start_time"))
+        return job_time(self.job.get("start_time"))
 
     @property
     def ended(self) -> datetime | None:
-        return _time(self.job.get("end_time"))
+        return job_time(self.job.get("end_time"))
 
     def seconds(self, now: datetime) -> float | None:
         """Seconds from its start to its end, or to now."""
         return max(0.0, ((self.ended or now) - self.started).total_seconds()) if self.started else None
 
 
-def _time(milliseconds: Any) -> datetime | None:
+def job_time(milliseconds: Any) -> datetime | None:
+    """A time as Ray's Jobs API tells it (since 1970), None for none."""
     if not isinstance(milliseconds, int) or milliseconds <= 0:
         return None
     return datetime.fromtimestamp(milliseconds / 1000, timezone.utc)

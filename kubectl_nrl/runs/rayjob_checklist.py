@@ -40,7 +40,8 @@ def objects(run: RunRecord, seen: Seen, commands: Commands) -> Iterator[Item]:
         yield Item(title, False, words, commands.clean)
         return
     count = len(seen.rayclusters) + len(seen.children)
-    yield Item(title, True, f"rayjob/{run.name}, and {count} object{'' if count == 1 else 's'} that it owns")
+    rest = f"and {count} object{'' if count == 1 else 's'} that it owns" if count else "which owns no other object now"
+    yield Item(title, True, f"rayjob/{run.name}, {rest}")
 
 
 def teardown(run: RunRecord, seen: Seen, commands: Commands, now: datetime) -> Iterator[Item]:

@@ -147,6 +147,7 @@ def test_what_the_log_lacks_fails_only_where_all_of_it_was_read(world: World) ->
             "cannot be told",
         ),
         ({}, "x.py --config $NRL_RECIPE", {}, None, "cannot be told"),
+        (RECIPE, "x.py --config recipe-on-the-pod.yaml", {}, None, "cannot be told"),
         (RECIPE, "x.py --config $NRL_RECIPE", {"WANDB_MODE": "offline"}, None, "WANDB_MODE is offline"),
     ],
 )
@@ -181,6 +182,23 @@ def test_a_head_that_outlives_its_time_and_a_stopped_run_that_nothing_releases_f
     assert verify(1)["teardown"]["ok"] is False
     world.put({**DONE, "jobStatus": "STOPPED"})
     assert verify(1)["teardown"]["ok"] is False
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [(DONE, 0), ({"jobDeploymentStatus": "Running", "jobStatus": "RUNNING"}, 1)]
+)
+def test_a_cluster_that_a_run_only_uses_is_not_its_own(world: World, status: Any, code: int) -> None:
+    world.put({**status, "rayClusterName": "theirs"})
+    world.cluster.objects["RayJob", "default", "r"]["spec"]["clusterSelector"] = {"ray.io/cluster": "theirs"}
+    for kind, name in (("RayCluster", "r-x1"), ("Pod", "r-x1-head-a")):
+        world.cluster.remove(kind, name)
+    labels = {"ray.io/cluster": "theirs", "ray.io/node-type": "worker"}
+    world.cluster.put({"kind": "Pod", "metadata": {"name": "theirs-w", "labels": labels}, "spec": {"nodeName": "n"}})
+    items = verify(code)
+    assert items["objects"]["ok"] is True
+    if not code:
+        assert items["teardown"]["ok"] is True
+        assert "raycluster/theirs, which it used, is not its own" in items["teardown"]["detail"]
 
 
 def test_what_is_kept_on_purpose_is_no_failure(world: World) -> None:
