@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..cells import printable
 from ..errors import ExitCode, UsageError
 from ..parser import PROG
 from .connecting import paste, ray_connector
@@ -74,7 +75,7 @@ class Verified:
         width = max(len(item.title) for item in self.items)
         lines = [self.where.words(self.id)]
         for item in self.items:
-            lines.append(f"{_MARKS[item.ok]:<6}  {item.title:<{width}}  {item.detail}")
+            lines.append(f"{_MARKS[item.ok]:<6}  {item.title:<{width}}  {printable(item.detail)}")
             if item.fix:
                 lines.append(f"{'':<6}  {'':<{width}}  hint: {item.fix}")
         return "\n".join([*lines, self._verdict()])

@@ -67,8 +67,8 @@ def _ask(session: Session, cluster: Any, run: ClusterRun, seen: Standing) -> tup
 
     name = f"raycluster/{run.ray_cluster}"
     if seen.own is None:
-        if "RayCluster" in seen.unseen:
-            return Told("", seen.unseen["RayCluster"]), ()
+        if "own" in seen.unseen:
+            return Told("", seen.unseen["own"]), ()
         return Told(
             UNKNOWN, f"{name} {'was made anew' if seen.namesake else 'is gone'}, and Ray's memory of the run with it"
         ), ()

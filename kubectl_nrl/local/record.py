@@ -169,6 +169,7 @@ def _parse(data: Mapping[str, Any], folder: Path, supervised: bool) -> LocalReco
     values = {key: value for key, value in data.items() if key in known}
     roles = {name: Role(r["address"], r["dashboard"], r["ports"]) for name, r in values.pop("roles", {}).items()}
     values["left"] = tuple(values.get("left") or ())
+    values["expects"] = dict(values.get("expects") or {})
     return LocalRecord(**values, roles=roles, folder=folder, supervised=supervised)
 
 

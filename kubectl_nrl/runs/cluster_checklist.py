@@ -77,7 +77,7 @@ def objects(run: ClusterRun, seen: Standing, daemons: Sequence[DaemonSeen], comm
 def teardown(run: ClusterRun, seen: Standing, job: JobSeen, told: Told, commands: Commands) -> Iterator[Item]:
     """Whether anything of the run itself goes on; its cluster is meant to stay, until somebody takes it down."""
     title, name = "teardown", f"raycluster/{run.ray_cluster}"
-    if seen.own is None and "RayCluster" not in seen.unseen:
+    if seen.own is None and "own" not in seen.unseen:
         yield _taken_down(name, seen, commands)
         return
     still = [f"job {found}" for found in told.live]
@@ -94,8 +94,8 @@ def teardown(run: ClusterRun, seen: Standing, job: JobSeen, told: Told, commands
 
 def _clusters(run: ClusterRun, seen: Standing, commands: Commands) -> Item:
     title = "objects"
-    if "RayCluster" in seen.unseen and seen.own is None:
-        return Item(title, None, seen.unseen["RayCluster"])
+    if "own" in seen.unseen:
+        return Item(title, None, seen.unseen["own"])
     if seen.own is None:
         became = "was made anew since, with another uid" if seen.namesake else "was taken down since"
         return Item(title, None, f"raycluster/{run.ray_cluster} of the run {became}")
@@ -104,7 +104,9 @@ def _clusters(run: ClusterRun, seen: Standing, commands: Commands) -> Item:
     unsure = [f"{name}: {words}" for name, ok, words in judged if ok is None]
     if bad or unsure:
         return Item(title, False if bad else None, "; ".join(bad or unsure), commands.status)
-    return Item(title, True, ", ".join(f"{name} ({words})" for name, _, words in judged))
+    blind = [seen.unseen[field] for field in ("beside", "deployments") if field in seen.unseen]
+    up = ", ".join(f"{name} ({words})" for name, _, words in judged)
+    return Item(title, True, "; not looked at: ".join([up, *blind]))
 
 
 def _state(cluster: ClusterRecord) -> tuple[bool | None, str]:
@@ -125,7 +127,7 @@ def _deployment(found: Mapping[str, Any]) -> tuple[str, bool | None, str]:
 
 def _taken_down(name: str, seen: Standing, commands: Commands) -> Item:
     if seen.pods is None:
-        return Item("teardown", None, seen.unseen["Pod"])
+        return Item("teardown", None, seen.unseen["pods"])
     if seen.pods:
         words = f"{name} is gone, and its pods are still there: {names(seen.pods)} ({holds.held(seen.pods).words})"
         return Item("teardown", False, words, commands.clean)

@@ -5,7 +5,7 @@ Every object is known by the uid that the run's record has: a cluster that was m
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ class Standing:
 
     `own` is the run's RayCluster, None when it is gone; `namesake`: another has its name. `beside` are the RayClusters that the
     same infra file made, `deployments` its Deployments. `pods` are those of the run's own cluster, also of one that is gone.
-    What may not be looked at is empty (`pods`: None), and `unseen` says why, by kind.
+    What may not be looked at is empty (`pods`: None), and `unseen` says why, by the field's name.
     """
 
     own: ClusterRecord | None
@@ -43,36 +43,34 @@ def standing(cluster: Any, run: ClusterRun) -> Standing:
     """Look at the cluster. Raises `ClusterError` when it is out of reach; what is forbidden is only noted."""
     unseen: dict[str, str] = {}
 
-    def items(api_version: str, kind: str, selector: str) -> Objects | None:
+    def ask(field: str, question: Callable[[], Any]) -> Any:
         try:
-            return tuple(cluster.list(api_version, kind, run.namespace, label_selector=selector))
+            return question()
         except ClusterError as error:
             if error.status != 403:
                 raise
-            unseen[kind] = error.message
+            unseen[field] = error.message
             return None
 
-    live = None
-    try:
-        live = cluster.get(RAY_API, "RayCluster", run.ray_cluster, run.namespace)
-    except ClusterError as error:
-        if error.status != 403:
-            raise
-        unseen["RayCluster"] = error.message
+    def items(field: str, api_version: str, kind: str, selector: str) -> Objects | None:
+        found = ask(field, lambda: cluster.list(api_version, kind, run.namespace, label_selector=selector))
+        return None if found is None else tuple(found)
+
+    live = ask("own", lambda: cluster.get(RAY_API, "RayCluster", run.ray_cluster, run.namespace))
     known = ClusterRecord({"apiVersion": RAY_API, "kind": "RayCluster", **live}) if live is not None else None
     own = known if known is not None and known.uid == run.ray_cluster_uid else None
     label = labels_of(run.config_map).get(CLUSTER)
     made = f"{CLUSTER}={label}"
-    rayclusters = items(RAY_API, "RayCluster", made) if label else ()
+    rayclusters = items("beside", RAY_API, "RayCluster", made) if label else ()
     beside = [
         found for found in map(ClusterRecord, rayclusters or ()) if not found.rayjob and found.name != run.ray_cluster
     ]
-    pods = items("v1", "Pod", f"{RAY_CLUSTER}={run.ray_cluster}")
+    pods = items("pods", "v1", "Pod", f"{RAY_CLUSTER}={run.ray_cluster}")
     return Standing(
         own,
         known is not None and own is None,
         beside,
-        (items("apps/v1", "Deployment", made) if label else ()) or (),
+        (items("deployments", "apps/v1", "Deployment", made) if label else ()) or (),
         None if pods is None else tuple(pod for pod in pods if _belongs(pod, run, known)),
         unseen,
     )

@@ -50,8 +50,9 @@ class Launched:
     @classmethod
     def of(cls, words: Mapping[str, str]) -> Launched:
         """What `words` wrote down."""
-        wandb = {"true": True, "false": False}.get(words.get("wandbEnabled", ""))
-        return cls(wandb, words.get("generationBackend"), words.get("wandbMode", ""))
+        known = {name: str(words.get(name) or "") for name in ("wandbEnabled", "generationBackend", "wandbMode")}
+        wandb = {"true": True, "false": False}.get(known["wandbEnabled"])
+        return cls(wandb, known["generationBackend"] or None, known["wandbMode"])
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,8 @@ def teardown(job: JobSeen, clearing: bool, left: LeftHere, commands: Commands) -
     elif left.pids or left.session:
         yield Item("teardown", False, f"still there: {_words(left)}", commands.clean)
     elif left.ports:
-        ports = ", ".join(map(str, left.ports))
-        words = f"no process and no session directory is left; its port {ports} is in use again, by another program"
+        ports = listed([f"port {port}" for port in left.ports])
+        words = f"no process and no session directory is left; in use again, by another program: {ports}"
         yield Item("teardown", None, words)
     else:
         stays = f"; cluster {left.cluster}, on which it ran, stays up" if left.cluster else ""

@@ -270,3 +270,9 @@ def test_a_run_that_is_not_there_exits_2(world: World, line: str, said: str) -> 
     done = Project().run(f"{line} -n default")
     assert done.exit == 2
     assert said in done.err
+
+
+def test_what_a_log_says_cannot_move_the_cursor(world: World) -> None:
+    world.put()
+    world.jobs.log = PAGE + b"\x1b[2J\x1b]0;x\x07Processed prompts: 100%|#\x1b[1A\n"
+    assert "\x1b" not in Project().run("verify id-1 -n default").out

@@ -291,11 +291,19 @@ def test_a_job_that_no_record_tells_of_is_judged_by_what_ray_has(world: World) -
 
 
 @pytest.mark.parametrize(
-    ("verb", "kind", "title"),
-    [("get", "RayCluster", "objects"), ("list", "Deployment", "teardown"), ("list", "Pod", "teardown")],
+    ("verb", "kind", "ok"), [("get", "RayCluster", None), ("list", "RayCluster", True), ("list", "Deployment", True)]
 )
-def test_what_may_not_be_looked_at_is_no_failure(world: World, verb: str, kind: str, title: str) -> None:
+def test_what_may_not_be_looked_at_is_said_and_no_failure(world: World, verb: str, kind: str, ok: bool | None) -> None:
     world.launch()
-    world.cluster.faults[verb, kind] = ClusterError(f"cannot {verb} {kind}: forbidden", status=403)
-    items = world.items()
-    assert items[title]["ok"] is (None if verb == "get" else True)
+    refusal = f"cannot {verb} {kind}: forbidden"
+    world.cluster.faults[verb, kind] = ClusterError(refusal, status=403)
+    item = world.items()["objects"]
+    assert (item["ok"], refusal in item["detail"]) == (ok, True)
+
+
+def test_pods_that_may_not_be_listed_leave_open_what_a_cluster_that_is_gone_left(world: World) -> None:
+    world.launch()
+    world.take_down()
+    world.cluster.faults["list", "Pod"] = ClusterError("cannot list Pod: forbidden", status=403)
+    item = world.items()["teardown"]
+    assert (item["ok"], item["detail"]) == (None, "cannot list Pod: forbidden")

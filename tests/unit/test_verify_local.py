@@ -1,4 +1,4 @@
-"""`verify` of a run on this machine: its state, its log, and that no process, port or session directory is left."""
+"""`verify`, and `status`, of one run on this machine: its state, its log, and that no process, port or session directory is left."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_a_port_that_is_in_use_again_is_a_note(here: Here) -> None:
         port = other.getsockname()[1]
         here.put("", roles={"training": Role("a", "d", {"port": port})}, **ENDED)
         item = here.items()["teardown"]
-    assert (item["ok"], f"port {port} is in use again" in item["detail"]) == (None, True)
+    assert (item["ok"], item["detail"].endswith(f"in use again, by another program: port {port}")) == (None, True)
 
 
 def test_processes_that_did_not_end_for_the_supervisor_fail(here: Here) -> None:
@@ -170,3 +170,16 @@ def test_a_job_of_a_cluster_leaves_the_cluster_up(here: Here, monkeypatch: pytes
     item = here.items()["teardown"]
     assert item["detail"] == "no process and no session directory is left; cluster mine, on which it ran, stays up"
     assert item["fix"] == "kubectl nrl cluster down mine"
+
+
+def test_status_of_a_run_that_was_named_says_why_it_failed_and_where_its_log_is(here: Here) -> None:
+    here.put("log\n", state="FAILED", reason="AppFailed", message="exit status 7\x1b[31m\nmore", torn_down=True)
+    told = here.project.run("status one").ok().out.splitlines()
+    assert told[2:] == [
+        "  message    exit status 7 [31m",
+        "             more",
+        f"  log        {here.folder / record.LOG}",
+        "  read it    kubectl nrl job logs one",
+    ]
+    here.put("log\n", state="RUNNING")
+    assert "  stop it    kubectl nrl job stop one" in here.project.run("status one").out.splitlines()
