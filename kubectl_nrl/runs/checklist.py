@@ -85,7 +85,7 @@ def _wandb(launched: Launched, log: LogFound, commands: Commands) -> Iterator[It
     if log.wandb:
         yield Item("wandb", True, log.wandb)
     elif launched.wandb is None:
-        yield Item("wandb", None, "whether it is on cannot be told from what was launched")
+        yield Item("wandb", None, "whether it is on cannot be told from what was launched (logger.wandb_enabled)")
     elif not launched.wandb:
         yield Item("wandb", None, "off in the recipe (logger.wandb_enabled)")
     elif launched.offline:

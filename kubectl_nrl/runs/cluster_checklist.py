@@ -86,10 +86,11 @@ def teardown(run: ClusterRun, seen: Standing, job: JobSeen, told: Told, commands
         yield Item(title, None, "the run is not over")
     elif still:
         yield Item(title, False, f"still running on {name}: {listed(still)}", commands.stop)
-    elif not told.state:
+    elif not told.state and seen.pods != ():
         yield Item(title, None, f"whether anything of it still runs is not known: {told.why}")
     else:
-        yield Item(title, True, f"nothing of the run goes on; {name} stays up{_held(seen)}", commands.down)
+        stays = f"{name} stays up{_held(seen)}" if seen.pods != () else f"{name} has no pods"
+        yield Item(title, True, f"nothing of the run goes on; {stays}", commands.down)
 
 
 def _clusters(run: ClusterRun, seen: Standing, commands: Commands) -> Item:

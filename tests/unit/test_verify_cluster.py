@@ -301,6 +301,15 @@ def test_what_may_not_be_looked_at_is_said_and_no_failure(world: World, verb: st
     assert (item["ok"], refusal in item["detail"]) == (ok, True)
 
 
+def test_a_suspended_cluster_runs_nothing(world: World) -> None:
+    world.launch()
+    world.cluster.set_status("RayCluster", "t", state="suspended", conditions=[HEAD_DOWN])
+    assert world.items()["teardown"]["ok"] is None
+    world.cluster.remove("Pod", "t-head")
+    item = world.items()["teardown"]
+    assert (item["ok"], item["detail"]) == (True, "nothing of the run goes on; raycluster/t has no pods")
+
+
 def test_pods_that_may_not_be_listed_leave_open_what_a_cluster_that_is_gone_left(world: World) -> None:
     world.launch()
     world.take_down()
