@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..errors import NrlError
+from ..errors import ClusterError, NrlError
 from ..labels import CLUSTER, RUN, labels_of
 from ..rayjob_state import LIVE, STOPPED
 from .cluster_drivers import drivers_connector, drivers_of, recorded
 from .handover import Reached
 from .job_target import ray_jobs_of
+from .run_processes import ending, processes_of
 from .status_daemons import daemons_among
 from .verify_log import LogPlace, read
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ..api import State
+    from ..ray_jobs import RayJobs
     from ..runs import ClusterJob, ClusterRun
     from ..runs.checklist import Commands, Item, JobSeen
     from ..runs.cluster_checklist import DaemonSeen, Told
@@ -79,6 +83,7 @@ def _ask(session: Session, cluster: Any, run: ClusterRun, seen: Standing) -> tup
             submitter, info = recorded(session, run)
             state = submitter.state(info, Reached(run.namespace, drivers.ray, cluster))
             jobs = drivers.ray.list()
+            told = _what_is_left(session, cluster, run, seen.own.raycluster, state, drivers.ray)
     except NrlError as error:
         return Told("", error.message), ()
     live = [job for job in jobs if _of(run, job) and job.get("status") in LIVE] if state.final else []
@@ -86,7 +91,25 @@ def _ask(session: Session, cluster: Any, run: ClusterRun, seen: Standing) -> tup
     if state.status == UNKNOWN:
         why = f"{why}: {head_history(cluster, run.namespace, run.ray_cluster, session.clock())}"
     names = tuple(str(job.get("submission_id") or job.get("job_id")) for job in live)
-    return Told(state.status, why, names, state.left), jobs
+    return replace(told, state=state.status, why=why, live=names), jobs
+
+
+def _what_is_left(
+    session: Session, cluster: Any, run: ClusterRun, raycluster: Mapping[str, Any], state: State, ray: RayJobs
+) -> Told:
+    """What a driver that is over left running on the head, as far as anybody may look."""
+    from ..runs.cluster_checklist import Told
+
+    if state.left:
+        return Told(left=(f"{state.left} of the processes that its driver started",), looked=True)
+    if state.status in LIVE or not run.config_map["metadata"].get("uid"):
+        return Told()  # what another tool submitted has no mark of ours
+    try:
+        pids = processes_of(ray, run.id)
+        end = ending(session, cluster, raycluster, pids) if pids else ""
+    except ClusterError:
+        return Told()
+    return Told(left=tuple(f"process {pid}" for pid in pids), end=end, looked=True)
 
 
 def _of(run: ClusterRun, job: Mapping[str, Any]) -> bool:

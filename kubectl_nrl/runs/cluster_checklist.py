@@ -35,13 +35,16 @@ class Told:
     """What Ray, or the driver's directory on the head, says of the run.
 
     `state` is Ray's word; empty when nobody could be asked, and `why` says why, `UNKNOWN` when the head does not know the run any
-    more. `live` are jobs and drivers of the run that Ray still has running, `left` counts processes of its driver that outlive it.
+    more. `live` are jobs and drivers of the run that Ray still has running, `left` is what its driver started and that outlives it, and
+    `end` the command that ends that; `looked`: the processes of the head were looked at.
     """
 
     state: str = ""
     why: str = ""
     live: tuple[str, ...] = ()
-    left: int = 0
+    left: tuple[str, ...] = ()
+    end: str = ""
+    looked: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,17 +83,24 @@ def teardown(run: ClusterRun, seen: Standing, job: JobSeen, told: Told, commands
     if seen.own is None and "own" not in seen.unseen:
         yield _taken_down(name, seen, commands)
         return
-    still = [f"job {found}" for found in told.live]
-    still += [f"{told.left} of the processes that its driver started"] if told.left else []
+    still = [*(f"job {found}" for found in told.live), *told.left]
     if job.over is False:
         yield Item(title, None, "the run is not over")
     elif still:
-        yield Item(title, False, f"still running on {name}: {listed(still)}", commands.stop)
+        yield Item(
+            title,
+            False,
+            f"still running on {name}: {listed(still)}",
+            told.end or commands.stop,
+        )
     elif not told.state and seen.pods != ():
         yield Item(title, None, f"whether anything of it still runs is not known: {told.why}")
     else:
         stays = f"{name} stays up{_held(seen)}" if seen.pods != () else f"{name} has no pods"
-        yield Item(title, True, f"nothing of the run goes on; {stays}", commands.down)
+        nothing = (
+            "nothing of the run goes on" if told.looked or seen.pods == () else "Ray runs nothing of the run any more"
+        )
+        yield Item(title, True, f"{nothing}; {stays}", commands.down)
 
 
 def _clusters(run: ClusterRun, seen: Standing, commands: Commands) -> Item:

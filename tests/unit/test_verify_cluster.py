@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -86,7 +88,7 @@ def test_a_run_that_ended_well_passes_and_its_cluster_is_said_to_stay(world: Wor
         "ok      log         read to its end\n"
         f"ok      wandb       {PAGE}\n"
         "ok      generation  Processed prompts: 100%|####| 32/32\n"
-        "ok      teardown    nothing of the run goes on; raycluster/t stays up, with its 8 GPUs, 2 pods\n"
+        "ok      teardown    Ray runs nothing of the run any more; raycluster/t stays up, with its 8 GPUs, 2 pods\n"
         "                    hint: kubectl nrl cluster down t -n default\n"
         "nothing is wrong\n"
     )
@@ -209,6 +211,39 @@ def test_a_driver_of_the_run_that_ray_still_has_running_fails(world: World) -> N
     item = world.items(1)["teardown"]
     assert item["detail"] == "still running on raycluster/t: job 03000000"
     assert item["fix"] == "kubectl nrl job stop one -n default"
+
+
+def test_processes_that_a_job_of_rays_left_on_the_head_fail_with_the_line_that_ends_them(world: World) -> None:
+    world.launch()
+
+    def run(command: Sequence[str], stdin: bytes = b"", timeout: float = 30.0) -> tuple[int, bytes, bytes]:
+        done = subprocess.run(command, input=stdin, capture_output=True, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    world.ray.run = run  # type: ignore[method-assign]
+    item = world.items()["teardown"]
+    assert item["detail"] == "nothing of the run goes on; raycluster/t stays up, with its 1 pod"
+    others = [subprocess.Popen(["sleep", "600"], env={"NRL_K8S_RUN_ID": run_id}) for run_id in ("one", "one-more")]
+    spec = {"containers": [{"name": "sidecar"}, {"name": "ray", "env": [{"name": "KUBERAY_GEN_RAY_START_CMD"}]}]}
+    head = {
+        "kind": "Pod",
+        "metadata": {"name": "t-head", "labels": {"ray.io/cluster": "t", "ray.io/node-type": "head"}},
+    }
+    world.cluster.put({**head, "spec": spec, "status": {"phase": "Running"}})
+    try:
+        item = world.items(1)["teardown"]
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+    assert item["detail"] == f"still running on raycluster/t: process {others[0].pid}"
+    assert item["fix"] == f"kubectl exec -n default t-head -c ray -- kill {others[0].pid}"
+
+
+def test_a_head_without_a_grep_that_finds_itself_is_not_believed(world: World) -> None:
+    world.launch()
+    world.ray.run = lambda command, stdin=b"", timeout=30.0: (0, b"", b"grep: unknown option")  # type: ignore[method-assign]
+    assert world.items()["teardown"]["detail"].startswith("Ray runs nothing of the run any more")
 
 
 def test_a_cluster_that_was_taken_down_since_is_no_fault_and_its_pods_that_stay_are(world: World) -> None:
