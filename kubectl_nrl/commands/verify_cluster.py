@@ -15,6 +15,9 @@ from .run_processes import ending, processes_of
 from .status_daemons import daemons_among
 from .verify_log import LogPlace, read
 
+#: What Ray says of any job that runs (ray/dashboard/modules/job/common.py): no more than the state.
+RUNNING = "Job is currently running."
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -87,7 +90,7 @@ def _ask(session: Session, cluster: Any, run: ClusterRun, seen: Standing) -> tup
     except NrlError as error:
         return Told("", error.message), ()
     live = [job for job in jobs if _of(run, job) and job.get("status") in LIVE] if state.final else []
-    why = state.message.partition(", last available logs")[0].strip()
+    why = "" if state.message == RUNNING else state.message.partition(", last available logs")[0].strip()
     if state.status == UNKNOWN:
         why = f"{why}: {head_history(cluster, run.namespace, run.ray_cluster, session.clock())}"
     names = tuple(str(job.get("submission_id") or job.get("job_id")) for job in live)

@@ -99,6 +99,7 @@ def test_a_run_that_ended_well_passes_and_its_cluster_is_said_to_stay(world: Wor
 def test_a_run_that_goes_on_fails_as_not_over_and_nothing_else(world: World) -> None:
     world.ray.ends = "RUNNING"
     world.launch("--no-wait")
+    world.ray.jobs["one"]["message"] = "Job is currently running."
     items = world.items(1)
     assert [title for title, item in items.items() if title not in ("state", "final") and item["ok"] is False] == [
         "job"
