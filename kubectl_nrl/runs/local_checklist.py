@@ -41,6 +41,7 @@ def teardown(job: JobSeen, clearing: bool, left: LeftHere, commands: Commands) -
 
 
 def _words(left: LeftHere) -> str:
-    parts = [listed([f"process {pid}" for pid in left.pids])] if left.pids else []
+    pids = listed([str(pid) for pid in left.pids])
+    parts = [f"process {pids}" if len(left.pids) == 1 else f"{len(left.pids)} processes ({pids})"] if left.pids else []
     parts += [f"port {port}" for port in left.ports]
     return ", ".join([*parts, *([left.session] if left.session else [])])

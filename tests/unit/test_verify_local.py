@@ -91,7 +91,8 @@ def test_a_run_that_goes_on_and_one_whose_supervisor_was_killed(local: Local) ->
     told = local.project.run(f"verify {RUN_ID} -o json").result("verify")
     items = {item["title"]: item for item in told["items"]}
     assert (told["state"], told["final"], items["job"]["ok"]) == ("ORPHANED", None, None)
-    assert items["teardown"]["detail"].startswith("still there: process ")
+    assert items["teardown"]["detail"].startswith("still there: ")
+    assert "processes (" in items["teardown"]["detail"]
     assert items["teardown"]["fix"] == "kubectl nrl clean"
     local.project.run("clean --yes").ok()
     done = local.project.run(f"verify {RUN_ID}")
@@ -156,7 +157,7 @@ def test_a_port_that_is_in_use_again_is_a_note(here: Here) -> None:
 def test_processes_that_did_not_end_for_the_supervisor_fail(here: Here) -> None:
     here.put("", left=(12, 13), **{**ENDED, "torn_down": False})
     items = here.items(1)
-    assert (items["job"]["ok"], items["teardown"]["detail"]) == (True, "still there: process 12, process 13")
+    assert (items["job"]["ok"], items["teardown"]["detail"]) == (True, "still there: 2 processes (12, 13)")
 
 
 def test_a_job_of_a_cluster_leaves_the_cluster_up(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
