@@ -160,32 +160,6 @@ def test_other_commands_know_the_run_while_it_goes_on(world: World) -> None:
     assert world.run(f"job logs {RUN_ID} -f").exit == 5
 
 
-def test_replace_ends_the_run_that_is_there_first(world: World) -> None:
-    world.start("while :; do sleep 0.1; done", "--no-wait --run-id first").ok()
-    said = world.start("echo ran", "--run-id second").ok()
-    assert "running on raycluster/t already: first" in said.err
-    done = world.start("echo ran", "--run-id third --replace").ok()
-    assert "stopping first on raycluster/t" in done.err
-    listed = {j["id"]: j["state"] for j in json.loads(world.run("job list -o json").ok().out)}
-    assert listed == {"first": "STOPPED", "second": "SUCCEEDED", "third": "SUCCEEDED"}
-
-
-def test_a_head_that_was_started_anew_has_lost_the_run_and_that_is_said(world: World) -> None:
-    world.start("while :; do sleep 0.1; done", "--no-wait").ok()
-    driver = HeadDriver(world.head.run, str(world.place()))
-    driver.stop(grace=0)
-    world.place().rename(world.head.folder / "lost")
-    done = world.run(f"job logs {RUN_ID} -f")
-    assert (done.exit, "history of its jobs is lost" in done.err) == (6, True), done.err
-
-
-def test_an_id_that_the_head_has_is_an_error(world: World) -> None:
-    world.start("echo ran", "--run-id mine").ok()
-    world.cluster.remove("ConfigMap", "nrl-run-mine")
-    done = world.start("echo ran", "--run-id mine")
-    assert (done.exit, "holds a driver already" in done.err) == (3, True), done.err
-
-
 def test_verify_asks_the_drivers_own_directory(world: World) -> None:
     world.start("echo 'Mean Generation Length: 512'").ok()
     told = world.run(f"verify {RUN_ID} -o json").ok().result("verify")
@@ -218,3 +192,29 @@ def test_verify_of_who_may_not_exec_says_what_the_record_has(world: World) -> No
     told = world.run(f"verify {RUN_ID} -o json").ok().result("verify")
     assert told["state"] == "SUCCEEDED"
     assert told["items"][-1]["detail"] == "whether anything of it still runs is not known: pods/exec is forbidden"
+
+
+def test_replace_ends_the_run_that_is_there_first(world: World) -> None:
+    world.start("while :; do sleep 0.1; done", "--no-wait --run-id first").ok()
+    said = world.start("echo ran", "--run-id second").ok()
+    assert "running on raycluster/t already: first" in said.err
+    done = world.start("echo ran", "--run-id third --replace").ok()
+    assert "stopping first on raycluster/t" in done.err
+    listed = {j["id"]: j["state"] for j in json.loads(world.run("job list -o json").ok().out)}
+    assert listed == {"first": "STOPPED", "second": "SUCCEEDED", "third": "SUCCEEDED"}
+
+
+def test_a_head_that_was_started_anew_has_lost_the_run_and_that_is_said(world: World) -> None:
+    world.start("while :; do sleep 0.1; done", "--no-wait").ok()
+    driver = HeadDriver(world.head.run, str(world.place()))
+    driver.stop(grace=0)
+    world.place().rename(world.head.folder / "lost")
+    done = world.run(f"job logs {RUN_ID} -f")
+    assert (done.exit, "history of its jobs is lost" in done.err) == (6, True), done.err
+
+
+def test_an_id_that_the_head_has_is_an_error(world: World) -> None:
+    world.start("echo ran", "--run-id mine").ok()
+    world.cluster.remove("ConfigMap", "nrl-run-mine")
+    done = world.start("echo ran", "--run-id mine")
+    assert (done.exit, "holds a driver already" in done.err) == (3, True), done.err
