@@ -7,9 +7,9 @@ RayJob has.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..errors import ClusterError, UsageError
 from ..labels import RAY_API
@@ -22,17 +22,31 @@ if TYPE_CHECKING:
     from ..runs import Asked, ClusterJob, ClusterRecord, RunRecord
 
 
+#: What a run on a long-lived cluster is taken for, once its record was found.
+Recorded = TypeVar("Recorded")
+
+
 @dataclass(frozen=True)
-class Place:
+class Place(Generic[Recorded]):
     """Where was looked, and what was found there."""
 
     cluster: Any
     namespace: str
-    job: RunRecord | ClusterJob | None
+    job: RunRecord | ClusterJob | Recorded | None
 
 
-def look_up(args: argparse.Namespace, session: Session, words: Words) -> Place:
+def look_up(args: argparse.Namespace, session: Session, words: Words) -> Place[ClusterJob]:
     """The job that the words name. Raises `UsageError` for words that name none in principle, `ClusterError`."""
+    return look_up_as(args, session, words, by_record)
+
+
+def look_up_as(
+    args: argparse.Namespace,
+    session: Session,
+    words: Words,
+    recorded: Callable[[Session, Any, str, str], Recorded | None],
+) -> Place[Recorded]:
+    """As `look_up`; `recorded(session, cluster, namespace, id)` finds a run by its record."""
     cluster = open_cluster(session)
     namespace = namespace_of(session, cluster)
     recipe = None
@@ -40,7 +54,7 @@ def look_up(args: argparse.Namespace, session: Session, words: Words) -> Place:
         recipe = of_recipe(args, session, words, cluster.namespace)
         namespace = recipe.namespace or namespace
     if words.name is not None:
-        return Place(cluster, namespace, _named(args, session, cluster, namespace, words.name, recipe))
+        return Place(cluster, namespace, _named(args, session, cluster, namespace, words.name, recipe, recorded))
     if recipe is None:
         raise UsageError("a run's ID, or RECIPE, is missing", "kubectl nrl runs")
     return Place(cluster, namespace, _newest(args, session, cluster, namespace, recipe))
@@ -92,8 +106,9 @@ def meant(jobs: Sequence[ClusterJob], user: str, *, stop: bool, mine: bool = Fal
 
 
 def _named(
-    args: argparse.Namespace, session: Session, cluster: Any, namespace: str, word: str, recipe: OfRecipe | None
-) -> RunRecord | ClusterJob | None:
+    args: argparse.Namespace, session: Session, cluster: Any, namespace: str, word: str, recipe: OfRecipe | None,
+    recorded: Callable[[Session, Any, str, str], Recorded | None],
+) -> RunRecord | ClusterJob | Recorded | None:  # fmt: skip
     from ..runs import ClusterRecord, find
 
     found = find(cluster, namespace, word)
@@ -101,7 +116,7 @@ def _named(
         return _newest_on(args, session, cluster, found)
     if found is not None:
         return found
-    return by_record(session, cluster, namespace, word) or on_clusters(session, cluster, namespace, word, recipe)
+    return recorded(session, cluster, namespace, word) or on_clusters(session, cluster, namespace, word, recipe)
 
 
 def on_clusters(

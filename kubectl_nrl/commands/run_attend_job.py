@@ -161,10 +161,11 @@ class AttendJob:
             self._session.output.debug(f"wandb page not recorded: {error.message}")
 
     def _note(self, state: str, reason: str, message: str, ended: datetime) -> None:
-        from ..runs import note
+        from ..runs import note, remember
 
         try:
-            note(self._cluster, self._run.record, ended=ended, state=state, reason=reason, message=message)
+            noted = note(self._cluster, self._run.record, ended=ended, state=state, reason=reason, message=message)
+            remember(noted, self._cluster.server, self._session.env)
         except ClusterError as error:
             self._session.output.debug(f"end not recorded: {error.message}")
 

@@ -86,6 +86,7 @@ def _request(
 ) -> Request:
     from .. import local
     from ..run_directory import directory
+    from ..runs.evidence import expected
 
     record = local.LocalRecord(
         id=plan.run.id,
@@ -98,6 +99,7 @@ def _request(
         entrypoint=plan.launch.entrypoint,
         gpus=args.gpus,
         results=results(config, plan.launch.working_dir or str(session.cwd)),
+        expects=expected(config, plan.launch.script, session.env).words(),
         folder=directory(plan.run.id, session.env),
     )
     return local.Request(

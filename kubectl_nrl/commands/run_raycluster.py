@@ -88,7 +88,7 @@ class _Launch:
         try:
             with drivers_of(self._session, self._cluster, raycluster) as drivers:
                 self._make_room(drivers, raycluster)
-                record, run = self._submit(drivers, raycluster)
+                record, run = self._submit(drivers, raycluster, config)
         except KeyboardInterrupt:
             if self._asked:
                 left_alone(self._session, self._plan.namespace, self._plan.run.id, "interrupted; it may be submitted")
@@ -209,8 +209,11 @@ class _Launch:
             jobs.stop(submission_id)
         until_ended(jobs, ids)
 
-    def _submit(self, drivers: ClusterDrivers, raycluster: Mapping[str, Any]) -> tuple[ClusterRun, RunInfo]:
-        from ..runs import ClusterRun, new_record, write_record
+    def _submit(
+        self, drivers: ClusterDrivers, raycluster: Mapping[str, Any], config: Config
+    ) -> tuple[ClusterRun, RunInfo]:
+        from ..runs import ClusterRun, new_record, remember, write_record
+        from ..runs.evidence import expected
 
         plan, run = self._plan, self._plan.run
         if self._args.run_id is not None:
@@ -223,6 +226,7 @@ class _Launch:
             run.id, raycluster, run.user, cluster_label=training or raycluster["metadata"]["name"],
             submitter=self._submitter.name, submission_id=run.id, recipe=plan.recipe_path.rsplit("/", 1)[-1],
             started=self._session.now(), pod=drivers.pod, place=run.place,
+            expects=expected(config, plan.launch.script).words(),
         )  # fmt: skip
         self._asked = True  # the record alone is enough to find it by
         try:
@@ -237,6 +241,7 @@ class _Launch:
         except ClusterError as error:
             self._not_submitted(error, written)
             raise
+        remember(written, self._cluster.server, self._session.env)
         return written, run
 
     def _stage(self, reached: Reached) -> Staged:

@@ -123,7 +123,7 @@ def look(question: Question, session: Session, *, over: bool = False, quiet: boo
     ):
         items, place = _there(question, session, here, over=over, quiet=quiet)
     counts = {r.id: _processes(r) for r in here if not r.torn_down}
-    listed = LocalList(here, session.clock(), "nothing runs on this machine", counts)
+    listed = LocalList(here, session.clock(), "nothing runs on this machine", counts, bool(question.word))
     return Status(
         items, listed, session.now(), place, bool(question.words), question.everywhere, question.everybody,
         session.output.columns(),

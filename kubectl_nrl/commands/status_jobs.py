@@ -40,7 +40,6 @@ class DaemonView:
 
 def with_jobs(session: Session, cluster: Any, items: Sequence[Item]) -> list[Item]:
     """The items, each long-lived cluster with its daemons and the jobs that go on; one whose Ray does not say gets a note."""
-    from ..cluster.side_by_side import side_by_side
     from ..runs import ClusterRecord
     from .job_target import ray_jobs_of
 
@@ -48,16 +47,14 @@ def with_jobs(session: Session, cluster: Any, items: Sequence[Item]) -> list[Ite
     if not records:
         return list(items)
     told = ray_jobs_of(session, cluster, records)
-    daemons = [job for job in told.jobs if job.daemon]
-    newest = {(job.cluster.uid, job.daemon): job for job in sorted(daemons, key=_last_counts)}
-    views = side_by_side([partial(_view, cluster, job) for job in newest.values()])
+    views = daemons_among(cluster, told.jobs)
     found = []
     for item in items:
         snapshot = item.snapshot
         why = told.silent.get(item.name) if item.kind == "raycluster" else None
         if why:
             snapshot = replace(snapshot, notes=(*snapshot.notes, f"daemons and jobs are not known: {why}"))
-        mine = [view for (uid, _), view in zip(newest, views, strict=True) if uid == item.obj["metadata"]["uid"]]
+        mine = [view for uid, view in views if uid == item.obj["metadata"]["uid"]]
         jobs = None
         if item.kind == "raycluster" and not why and ClusterRecord(item.obj).may_answer:
             jobs = [
@@ -65,6 +62,16 @@ def with_jobs(session: Session, cluster: Any, items: Sequence[Item]) -> list[Ite
             ]
         found.append(replace(item, snapshot=snapshot, daemons=sorted(mine, key=lambda view: view.role), jobs=jobs))
     return found
+
+
+def daemons_among(cluster: Any, jobs: Sequence[ClusterJob]) -> list[tuple[str, DaemonView]]:
+    """The daemon of each role among Ray's jobs, by its RayCluster's uid, with what its health URL answers now."""
+    from ..cluster.side_by_side import side_by_side
+
+    daemons = [job for job in jobs if job.daemon]
+    newest = {(job.cluster.uid, job.daemon): job for job in sorted(daemons, key=_last_counts)}
+    views = side_by_side([partial(_view, cluster, job) for job in newest.values()])
+    return [(uid, view) for (uid, _), view in zip(newest, views, strict=True)]
 
 
 def _last_counts(job: ClusterJob) -> tuple[bool, float]:

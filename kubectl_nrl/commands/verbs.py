@@ -55,7 +55,11 @@ VERBS: Mapping[str, Verb] = {
             "clean", "remove what my runs left behind, on a cluster and on this machine", "kubectl_nrl.commands.clean"
         ),
         Verb("runs", "my runs in this namespace and on this machine, running and past", "kubectl_nrl.commands.runs"),
-        Verb("verify", "the end-of-run checklist: job, log, wandb, teardown", "kubectl_nrl.commands.verify"),
+        Verb(
+            "verify",
+            "whether a run ended as it should: objects, job, log, wandb page, teardown",
+            "kubectl_nrl.commands.verify",
+        ),
         Verb("plugins", "what is loaded, from where, what it provides, what is broken", "kubectl_nrl.commands.plugins"),
         Verb(
             "doctor",

@@ -1,45 +1,62 @@
-"""`kubectl nrl verify`: whether a run ended as it should have, item by item; 1 when an item fails.
+"""`kubectl nrl verify`: whether a run ended as it should have, item by item, whatever ran it; 1 when an item fails.
 
 What cannot be looked at (forbidden, or a log that went with its head) is a note and no failure: only what was seen to be
-wrong is called wrong.
+wrong is called wrong. A run of which nobody can say how it ended is no success either: exit code 6.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..cells import printable
 from ..errors import ExitCode, UsageError
 from ..parser import PROG
 from .connecting import paste, ray_connector
-from .job_target import look_up, not_found
+from .job_target import look_up_as, not_found
 from .session import Session
-from .targets import Words, add_recipe_arguments, tell_apart
+from .targets import Words, add_recipe_arguments, run_here, tell_apart
 
 if TYPE_CHECKING:
-    from ..runs import RunRecord
-    from ..runs.checklist import Item, LogFound
+    from ..local import LocalRecord
+    from ..runs import ClusterJob, ClusterRun, RunRecord
+    from ..runs.checklist import Commands, Item, JobSeen
+    from ..runs.evidence import LogFound
 
 EXAMPLES = """
 kubectl nrl verify 20261130-120000-abcd
 kubectl nrl verify rayjob/grpo-a -n rl -o json
+kubectl nrl verify raycluster/gym
 kubectl nrl verify recipe.yaml --infra infra.yaml
 """
-
-#: Seconds without an answer after which a head's log counts as out of reach.
-HEAD_PATIENCE = 10.0
 
 _MARKS = {True: "ok", False: "FAILED", None: "-"}
 
 
 @dataclass(frozen=True)
-class Verified:
-    """The checklist of one run."""
+class Where:
+    """What ran it: the RayJob, the long-lived RayCluster, or (neither, and no namespace) this machine."""
 
-    run: RunRecord
+    namespace: str = ""
+    rayjob: str = ""
+    ray_cluster: str = ""
+
+    def words(self, run_id: str) -> str:
+        if self.rayjob:
+            return f"rayjob/{self.rayjob}, run {run_id}"
+        return f"run {run_id} on raycluster/{self.ray_cluster}" if self.ray_cluster else f"local run {run_id}"
+
+
+@dataclass(frozen=True)
+class Verified:
+    """The checklist of one run; `state` is what every other command calls it."""
+
+    id: str
+    where: Where
+    state: str
+    job: JobSeen
     items: Sequence[Item]
 
     schema = "verify"
@@ -48,104 +65,159 @@ class Verified:
     def failed(self) -> int:
         return sum(item.ok is False for item in self.items)
 
+    @property
+    def exit_code(self) -> ExitCode:
+        if self.failed:
+            return ExitCode.FAILED
+        return ExitCode.OK if self.job.known else ExitCode.UNKNOWN
+
     def text(self) -> str:
         width = max(len(item.title) for item in self.items)
-        lines = [f"rayjob/{self.run.name}, run {self.run.id}"]
+        lines = [self.where.words(self.id)]
         for item in self.items:
-            lines.append(f"{_MARKS[item.ok]:<6}  {item.title:<{width}}  {item.detail}")
-            if item.ok is False and item.fix:
-                lines.append(f"{'':<6}  {'':<{width}}  see: {item.fix}")
-        return "\n".join([*lines, f"{self.failed} failed" if self.failed else "nothing is wrong"])
+            lines.append(f"{_MARKS[item.ok]:<6}  {item.title:<{width}}  {printable(item.detail)}")
+            if item.fix:
+                lines.append(f"{'':<6}  {'':<{width}}  hint: {item.fix}")
+        return "\n".join([*lines, self._verdict()])
+
+    def _verdict(self) -> str:
+        if self.failed:
+            return f"{self.failed} failed"
+        return (
+            "nothing is wrong" if self.job.known else "nothing was seen to be wrong, but how the run ended is not known"
+        )
 
     def data(self) -> dict[str, Any]:
         items = [{"title": i.title, "ok": i.ok, "detail": i.detail, "fix": i.fix} for i in self.items]
         return {
-            "id": self.run.id,
-            "rayjob": self.run.name,
-            "namespace": self.run.namespace,
-            "state": self.run.state,
+            "id": self.id,
+            "local": not self.where.namespace,
+            "namespace": self.where.namespace,
+            "rayjob": self.where.rayjob,
+            "rayCluster": self.where.ray_cluster,
+            "state": self.state,
+            "final": self.job.over,
             "failed": self.failed,
             "items": items,
         }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_recipe_arguments(parser, "RUN", "a run's id, its RayJob's name, rayjob/NAME, or a recipe (its newest run)")
-    parser.set_defaults(role="training")
+    add_recipe_arguments(
+        parser, "RUN",
+        "a run's id, on the cluster or on this machine; rayjob/NAME; raycluster/NAME (its newest job); or a recipe (its newest run)",
+    )  # fmt: skip
+    parser.set_defaults(role="training", action="verify")
 
 
 def handle(args: argparse.Namespace, session: Session) -> ExitCode:
-    from ..runs import RunRecord, checklist, evidence
-
     words = tell_apart(args.words, session, f"{PROG} verify")
     if not words.what:
         raise UsageError("a run's ID is missing", f"{PROG} runs")
-    _refuse_local(session, words)
-    place = look_up(args, session, words)
-    if place.job is None:
-        raise not_found(words, place.namespace)
-    if not isinstance(place.job, RunRecord):
-        raise UsageError(
-            f"job {place.job.id} is on the long-lived cluster {place.job.cluster.name}: there is no teardown to verify",
-            paste(session, place.namespace, "job", "logs", place.job.id),
-        )
-    run = place.job
-    commands = checklist.Commands(
-        paste(session, run.namespace, "job", "logs", run.id), paste(session, run.namespace, "job", "stop", run.id)
-    )
-    found = evidence.seen(place.cluster, run)
-    launched = evidence.launched(place.cluster, run, session.env)
-    log = _read_log(session, place.cluster, run)
-    result = Verified(run, checklist.checklist(run, found, launched, log, commands, session.now()))
+    here = _here(args, session, words)
+    result = _local(session, here) if here is not None else _on_cluster(args, session, words)
     session.output.result(result)
-    return ExitCode.FAILED if result.failed else ExitCode.OK
+    return result.exit_code
 
 
-def _refuse_local(session: Session, words: Words) -> None:
+def _here(args: argparse.Namespace, session: Session, words: Words) -> LocalRecord | None:
+    """The run of this machine that the words name."""
     from . import local_job
 
-    here = local_job.find(session, words.name) if words.name else None
-    if here is not None:
-        raise UsageError(
-            f"run {here.id} is on this machine: status and logs tell all of it", f"{PROG} status {here.id}"
-        )
+    return local_job.find(session, words.name) if words.name else run_here(args, session, words)
 
 
-def _read_log(session: Session, cluster: Any, run: RunRecord) -> LogFound:
-    """Read the driver's log once, in passing: from this machine's copy when that is whole, else from the head."""
-    from ..runs.checklist import LogFound
-    from ..runs.evidence import LogLines
-    from ..watch import DriverLog, Source, directory, read_record
+def _local(session: Session, run: LocalRecord) -> Verified:
+    from . import verify_local
 
-    lines, pages = LogLines(), [run.wandb]
-    copy = directory(run.id, session.env)
-    record = read_record(copy)
-    of_run = str(record.get("cluster_uid", "")).rstrip("+") == run.ray_cluster
-    if of_run and record.get("complete") and os.path.isfile(copy / "driver.log"):
-        return _of_copy(copy / "driver.log", lines, run.wandb, complete=True)
-    if not run.ray_cluster or not run.status.get("jobStatus"):
-        return LogFound(run.wandb, "", False, "there was no driver" if run.final else "there is no driver yet")
-    reader = DriverLog(ray_connector(cluster, run.namespace), lines.feed, wandb=pages.append)
-    reader.follow(Source(run.ray_cluster, run.ray_cluster, run.submission_id))
-    reader.finish(HEAD_PATIENCE)
-    end = None
-    while end is None:
-        end = reader.join(1.0)
-    if not end.bytes and of_run and os.path.isfile(copy / "driver.log"):
-        return _of_copy(copy / "driver.log", lines, run.wandb, complete=False, why=f"{end.why}; a copy was read")
-    lines.end()
-    why = "" if end.complete and run.final else end.why or "the run goes on"
-    return LogFound(pages[-1], lines.generated, end.complete and run.final, why)
+    job, items = verify_local.look(session, run)
+    return Verified(run.id, Where(), run.shown_state, job, items)
 
 
-def _of_copy(path: Any, lines: Any, wandb: str, *, complete: bool, why: str = "") -> LogFound:
-    from ..runs.checklist import LogFound
-    from ..watch import WandbPage
+def _on_cluster(args: argparse.Namespace, session: Session, words: Words) -> Verified:
+    from ..runs import RunRecord
 
-    page = WandbPage()
-    with open(path, "rb") as file:
-        while data := file.read(1024 * 1024):
-            lines.feed(data)
-            page.feed(data)
-    lines.end()
-    return LogFound(page.url or wandb, lines.generated, complete, why)
+    place = look_up_as(args, session, words, _recorded)
+    if place.job is None:
+        raise not_found(words, place.namespace)
+    if isinstance(place.job, RunRecord):
+        return _rayjob(session, place.cluster, place.job)
+    from . import verify_cluster
+
+    run = _run_of(session, place.cluster, place.job)
+    commands = _commands(session, run.namespace, run.id, run.ray_cluster)
+    job, items = verify_cluster.look(session, place.cluster, run, commands)
+    return Verified(run.id, Where(run.namespace, "", run.ray_cluster), job.state, job, items)
+
+
+def _recorded(session: Session, cluster: Any, namespace: str, run_id: str) -> ClusterRun | None:
+    """A run by its record, whatever became of its cluster: as the cluster has it, else as this machine remembers it.
+
+    Raises `UsageError` for one that this machine remembers on another cluster.
+    """
+    from ..runs import find_cluster_run, remember, remembered
+
+    known = find_cluster_run(cluster, namespace, run_id)
+    if known is not None:
+        remember(known, cluster.server, session.env)
+        return known
+    copy = remembered(run_id, session.env)
+    if copy is None or (session.namespace is not None and session.namespace != copy[0].namespace):
+        return None
+    run, server = copy
+    if server != cluster.server:
+        raise UsageError(f"run {run_id} was on the cluster at {server}, and this is {cluster.server}", "--context NAME")
+    session.output.note(f"the record of run {run_id} went with raycluster/{run.ray_cluster}; this machine remembers it")
+    return run
+
+
+def _run_of(session: Session, cluster: Any, job: ClusterRun | ClusterJob) -> ClusterRun:
+    """The run of a job that was found on a long-lived cluster."""
+    from ..runs import ClusterRun, find_cluster_run
+    from .verify_cluster import unrecorded
+
+    if isinstance(job, ClusterRun):
+        return job
+    known = find_cluster_run(cluster, job.cluster.namespace, job.id)
+    return known if known is not None and known.ray_cluster_uid == job.cluster.uid else unrecorded(session, job)
+
+
+def _rayjob(session: Session, cluster: Any, run: RunRecord) -> Verified:
+    from ..runs import checklist, evidence, rayjob_checklist
+
+    commands = _commands(session, run.namespace, run.id)
+    found, job = evidence.seen(cluster, run), rayjob_checklist.job(run)
+    items = checklist.checklist(
+        rayjob_checklist.objects(run, found, commands),
+        job,
+        evidence.launched(cluster, run, session.env),
+        _rayjob_log(session, cluster, run),
+        commands,
+        rayjob_checklist.teardown(run, found, commands, session.now()),
+    )
+    return Verified(run.id, Where(run.namespace, run.name, run.ray_cluster), run.state, job, items)
+
+
+def _commands(session: Session, namespace: str, run_id: str, ray_cluster: str = "") -> Commands:
+    """What may be pasted; `ray_cluster` is the cluster that the run leaves up."""
+    from ..runs.checklist import Commands
+
+    def line(*words: str) -> str:
+        return paste(session, namespace, *words)
+
+    return Commands(
+        line("job", "logs", run_id), line("job", "stop", run_id),
+        line("status", f"raycluster/{ray_cluster}" if ray_cluster else run_id), line("clean"),
+        line("cluster", "down", ray_cluster) if ray_cluster else "",
+    )  # fmt: skip
+
+
+def _rayjob_log(session: Session, cluster: Any, run: RunRecord) -> LogFound:
+    from ..watch import Source
+    from .verify_log import LogPlace, read
+
+    began = run.ray_cluster and run.status.get("jobStatus")
+    source = Source(run.ray_cluster, run.ray_cluster, run.submission_id) if began else None
+    why = "" if began else "there was no driver" if run.final else "there is no driver yet"
+    connect = ray_connector(cluster, run.namespace)
+    return read(session, LogPlace(run.id, run.ray_cluster, run.wandb, run.final, source, connect, why))

@@ -41,7 +41,8 @@ class LocalRecord:
 
     `state` is Ray's word (`PENDING`, `RUNNING`, `SUCCEEDED`, `FAILED`, `STOPPED`), or `READY` for a cluster that is up;
     `phase` says what is being done. Times are RFC 3339 in UTC. `session` is its directory under /tmp, `cluster` the
-    long-lived cluster's name for its members. `gpus` is what --gpus said. `results` are places that the recipe names.
+    long-lived cluster's name for its members. `gpus` is what --gpus said. `results` are places that the recipe names, `expects` what the
+    end of the run is to show (`runs.evidence.Launched.words`).
     """
 
     id: str
@@ -66,6 +67,7 @@ class LocalRecord:
     gpus: int | None = None
     roles: Mapping[str, Role] = field(default_factory=dict)
     results: Mapping[str, str] = field(default_factory=dict)
+    expects: Mapping[str, str] = field(default_factory=dict)
     left: tuple[int, ...] = ()
     folder: Path = field(default=Path(), compare=False)
     #: Whether the supervisor lived when this was read. Looked at before the file is, so that the last words of a
@@ -167,6 +169,7 @@ def _parse(data: Mapping[str, Any], folder: Path, supervised: bool) -> LocalReco
     values = {key: value for key, value in data.items() if key in known}
     roles = {name: Role(r["address"], r["dashboard"], r["ports"]) for name, r in values.pop("roles", {}).items()}
     values["left"] = tuple(values.get("left") or ())
+    values["expects"] = dict(values.get("expects") or {})
     return LocalRecord(**values, roles=roles, folder=folder, supervised=supervised)
 
 

@@ -10,6 +10,7 @@ from .holds import held_gpus
 from .launched import script_of
 from .leftovers import Leftover, leftovers
 from .record import RunRecord
+from .remembered import remember, remembered
 from .seen import SeenRun, see
 from .survey import Survey, survey
 
@@ -34,6 +35,8 @@ __all__ = [
     "newest_first",
     "note",
     "ordered",
+    "remember",
+    "remembered",
     "runs_of_clusters",
     "runs_on",
     "script_of",

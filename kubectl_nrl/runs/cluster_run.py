@@ -81,6 +81,11 @@ class ClusterRun(Owned):
         return str(self._data.get("wandbUrl") or "")
 
     @property
+    def expects(self) -> Mapping[str, str]:
+        """What was launched, in the words of `evidence.Launched`."""
+        return self._data
+
+    @property
     def raw_user(self) -> str:
         return annotations_of(self.manifest).get(RAW_USER, "")
 
@@ -106,11 +111,12 @@ def record_name(run_id: str) -> str:
 
 def new_record(
     run_id: str, raycluster: Mapping[str, Any], user: User, *, cluster_label: str, submitter: str, submission_id: str,
-    recipe: str, started: datetime, pod: str = "", place: str = "",
+    recipe: str, started: datetime, pod: str = "", place: str = "", expects: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """The record of a run that is about to be submitted to that RayCluster.
 
-    `pod` is its head's; `place` is where the submitter keeps the run, if it says so.
+    `pod` is its head's; `place` is where the submitter keeps the run, if it says so; `expects` is what the end of the run is to show
+    (`evidence.Launched.words`).
     """
     meta = raycluster["metadata"]
     owner = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": meta["name"], "uid": meta["uid"]}
@@ -141,6 +147,7 @@ def new_record(
             "recipe": recipe,
             "startTime": _text(started),
             **({"pod": pod, "place": place} if place else {}),
+            **(expects or {}),
         },
     }
 
@@ -161,10 +168,10 @@ def write_record(cluster: Any, record: Mapping[str, Any]) -> ClusterRun:
         ) from error  # fmt: skip
 
 
-def note(cluster: Any, run: ClusterRun, *, ended: datetime | None = None, **values: str) -> None:
-    """Add to a record (`state`, `reason`, `message`, `wandbUrl`). Raises `ClusterError`."""
+def note(cluster: Any, run: ClusterRun, *, ended: datetime | None = None, **values: str) -> ClusterRun:
+    """Add to a record (`state`, `reason`, `message`, `wandbUrl`); the record as it is then. Raises `ClusterError`."""
     data = {**values, **({"endTime": _text(ended)} if ended else {})}
-    cluster.patch("v1", "ConfigMap", run.name, run.namespace, {"data": data})
+    return ClusterRun(cluster.patch("v1", "ConfigMap", run.name, run.namespace, {"data": data}))
 
 
 def find_cluster_run(cluster: Any, namespace: str, run_id: str) -> ClusterRun | None:

@@ -1,4 +1,4 @@
-"""What the end of a run is judged by: objects, pods and claims on the cluster, what was launched, lines of its log.
+"""What the end of a run is judged by: what was launched, lines of its log, and a RayJob's objects, pods and claims.
 
 Reading is apart from judging (`checklist`); what may not be looked at is None there, never taken for absent.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..child_kinds import DRA_GROUP, child_kinds, newest
-from ..config import load
+from ..config import Config, load
 from ..config.entrypoint import config_commands
 from ..errors import ClusterError, NrlError
 from ..labels import FROM_KIND, FROM_NAME, RAY_API, RAY_CLUSTER, RUN, labels_of
@@ -41,10 +41,33 @@ class Launched:
     backend: str | None = None
     offline: str = ""
 
+    def words(self) -> dict[str, str]:
+        """What is known of it, as a run's record holds it."""
+        known = {"wandbEnabled": "" if self.wandb is None else str(self.wandb).lower()}
+        known |= {"wandbMode": self.offline, "generationBackend": self.backend or ""}
+        return {name: value for name, value in known.items() if value}
+
+    @classmethod
+    def of(cls, words: Mapping[str, str]) -> Launched:
+        """What `words` wrote down."""
+        known = {name: str(words.get(name) or "") for name in ("wandbEnabled", "generationBackend", "wandbMode")}
+        wandb = {"true": True, "false": False}.get(known["wandbEnabled"])
+        return cls(wandb, known["generationBackend"] or None, known["wandbMode"])
+
+
+@dataclass(frozen=True)
+class LogFound:
+    """What was found in the log. `complete`: all of it was read; `why` it was not."""
+
+    wandb: str
+    generated: str
+    complete: bool
+    why: str = ""
+
 
 @dataclass(frozen=True)
 class Seen:
-    """Objects of a run; None where they may not be listed, and `unseen` says why.
+    """Objects of a RayJob; None where they may not be listed, and `unseen` says why.
 
     `rayclusters` bear the RayJob's name in their labels, `children` its run's id; `pods` and `claims` are what is left of
     its clusters.
@@ -84,32 +107,55 @@ class LogLines:
 
 
 def launched(cluster: Any, run: RunRecord, env: Mapping[str, str]) -> Launched:
-    """What the run's composed recipe says, with the words of its entrypoint that override it, as the training program reads both."""
+    """What a RayJob runs, as `of_script` reads it."""
     try:
         script = script_of(cluster, run)
-        if script is None:
-            return Launched()
+    except NrlError:
+        return Launched()
+    return Launched() if script is None else of_script(script, env)
+
+
+def of_script(script: str, env: Mapping[str, str]) -> Launched:
+    """What the composed recipe in a launch script says, with the words of its entrypoint that override it, as the training
+    program reads both."""
+    try:
         recipe, entrypoint = embedded(script, "recipe.yaml"), embedded(script, "entrypoint.sh")
-    except (NrlError, ValueError):
+    except ValueError:
         return Launched()
     words = [w.value for command in config_commands(entrypoint) for w in command.overrides if w.value is not None]
-    offline = _OFFLINE.search(script)
-    return Launched(
-        _truth(_value(recipe, words, env, "logger.wandb_enabled")),
-        _text(_value(recipe, words, env, "policy.generation.backend")),
-        offline[1] if offline else "",
-    )
-
-
-def _value(recipe: str, words: Iterable[str], env: Mapping[str, str], path: str) -> Any:
-    """A value of the composed recipe; None when it is not there or depends on what only a pod knows."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "recipe.yaml")
         file.write_text(recipe, encoding="utf-8")
         try:
-            return load(str(file), None, list(words), env=env).recipe_value(path)
+            return expected(load(str(file), None, words, env=env), script)
         except NrlError:
-            return None
+            return Launched(offline=_offline(script))
+
+
+def expected(config: Config, script: str, env: Mapping[str, str] | None = None) -> Launched:
+    """What a run of that recipe and launch script is to show: for its record, when it is launched.
+
+    An entrypoint that reads another recipe (`launch.recipeSource: pod`), or none, says nothing of it. `env` is the environment that
+    the driver inherits, where that is this machine's.
+    """
+    offline = _offline(script) or _offline(f"export WANDB_MODE={(env or {}).get('WANDB_MODE', '')}")
+    if "NRL_RECIPE" not in embedded(script, "entrypoint.sh"):
+        return Launched(offline=offline)
+    wandb, backend = _value(config, "logger.wandb_enabled"), _value(config, "policy.generation.backend")
+    return Launched(_truth(wandb), _text(backend), offline)
+
+
+def _value(config: Config, path: str) -> Any:
+    """A value of the composed recipe; None when it is not there or depends on what only a pod knows."""
+    try:
+        return config.recipe_value(path)
+    except NrlError:
+        return None
+
+
+def _offline(script: str) -> str:
+    found = _OFFLINE.search(script)
+    return found[1] if found else ""
 
 
 def _truth(value: Any) -> bool | None:
@@ -121,7 +167,7 @@ def _text(value: Any) -> str | None:
 
 
 def seen(cluster: Any, run: RunRecord) -> Seen:
-    """Look at the cluster. Raises `ClusterError` when it is out of reach; what is forbidden is only noted."""
+    """Look at the cluster for a RayJob's objects. Raises `ClusterError` when it is out of reach; what is forbidden is only noted."""
     unseen: dict[str, str] = {}
 
     def items(api_version: str, kind: str, selector: str = "") -> Objects | None:
@@ -137,7 +183,8 @@ def seen(cluster: Any, run: RunRecord) -> Seen:
 
     made = f"{FROM_KIND}=RayJob,{FROM_NAME}={run.name}"
     rayclusters = items(RAY_API, "RayCluster", made)
-    names = {c["metadata"]["name"] for c in rayclusters or ()} | ({run.ray_cluster} if run.ray_cluster else set())
+    names = {c["metadata"]["name"] for c in rayclusters or ()}
+    names |= {run.ray_cluster} - {""} if not run.borrows else set()
     every_pod = items("v1", "Pod", RAY_CLUSTER)
     pods = None if every_pod is None else tuple(p for p in every_pod if labels_of(p)[RAY_CLUSTER] in names)
     served = cluster.served()

@@ -58,6 +58,11 @@ class RunRecord(Owned):
         return str(self.status.get("rayClusterName") or "")
 
     @property
+    def borrows(self) -> bool:
+        """Whether it runs on a Ray cluster that is there (`spec.clusterSelector`), whose pods are not its own."""
+        return bool((self.rayjob.get("spec") or {}).get("clusterSelector"))
+
+    @property
     def final(self) -> bool:
         return outcome(self.status) is not None
 

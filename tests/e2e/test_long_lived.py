@@ -157,3 +157,20 @@ def test_code_is_uploaded_once_and_is_the_drivers_directory(shell: Shell) -> Non
     line = f"{RUN} --code-source upload --repo-root code"
     assert shell.run(line).out == "from the laptop\n"
     assert "0 bytes" in shell.run(line).err
+
+
+def test_a_run_is_verified_while_its_cluster_stays_and_after_it_was_taken_down(shell: Shell) -> None:
+    _, run_id = shell.ids()
+    shell.roles(deployment=True, entrypoint="echo 'Mean Generation Length: 512'")
+    shell.run(f"{RUN} --run-id {run_id}")
+    told = shell.json(f"verify {run_id}", **shell.elsewhere())
+    assert {item["title"]: item["ok"] for item in told["items"]} == {
+        "objects": True, "job": True, "log": True, "wandb": None, "generation": True, "teardown": True
+    }, told  # fmt: skip
+    objects, *_, teardown = told["items"]
+    assert objects["detail"] == "raycluster/t (2/2 pods ready), deployment/judge (1/1 available)"
+    shell.run(teardown["fix"])
+    gone = shell.json(f"verify {run_id}")
+    assert [item["ok"] for item in gone["items"]] == [None, True, True, None, True, True], gone
+    assert "raycluster/t is gone, and no pod of it is left" in gone["items"][-1]["detail"]
+    shell.run(f"verify {run_id}", expect=2, **shell.elsewhere("third-laptop"))

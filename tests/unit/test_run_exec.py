@@ -164,6 +164,40 @@ def test_other_commands_know_the_run_while_it_goes_on(world: World) -> None:
     assert world.run(f"job logs {RUN_ID} -f").exit == 5
 
 
+def test_verify_asks_the_drivers_own_directory(world: World) -> None:
+    world.start("echo 'Mean Generation Length: 512'").ok()
+    told = world.run(f"verify {RUN_ID} -o json").ok().result("verify")
+    assert {item["title"]: item["ok"] for item in told["items"]} == {
+        "objects": True, "job": True, "log": True, "wandb": None, "generation": True, "teardown": True
+    }  # fmt: skip
+    world.place().rename(world.head.folder / "lost")
+    world.record().pop("state")
+    done = world.run(f"verify {RUN_ID}")
+    assert (done.exit, "the head does not know this driver: the head of raycluster/t restarted" in done.out) == (
+        6,
+        True,
+    )
+
+
+def test_verify_names_what_the_driver_left_running_until_it_is_stopped(world: World) -> None:
+    world.start("sleep 600 </dev/null >/dev/null 2>&1 & echo done").ok()
+    told = world.run(f"verify {RUN_ID} -o json")
+    item = told.result("verify")["items"][-1]
+    assert (told.exit, item["ok"]) == (1, False)
+    assert item["detail"] == "still running on raycluster/t: 1 of the processes that its driver started"
+    assert item["fix"] == f"kubectl nrl job stop {RUN_ID} -n default"
+    world.run(f"job stop {RUN_ID}").ok()
+    world.run(f"verify {RUN_ID}").ok()
+
+
+def test_verify_of_who_may_not_exec_says_what_the_record_has(world: World) -> None:
+    world.start("true").ok()
+    world.refused = ClusterError("pods/exec is forbidden", status=403, reason="Forbidden")
+    told = world.run(f"verify {RUN_ID} -o json").ok().result("verify")
+    assert told["state"] == "SUCCEEDED"
+    assert told["items"][-1]["detail"] == "whether anything of it still runs is not known: pods/exec is forbidden"
+
+
 def test_replace_ends_the_run_that_is_there_first(world: World) -> None:
     world.start("while :; do sleep 0.1; done", "--no-wait --run-id first").ok()
     said = world.start("echo ran", "--run-id second").ok()

@@ -36,7 +36,7 @@ class World:
         monkeypatch.setattr("kubectl_nrl.ray_jobs.connect", lambda cluster, raycluster: self.jobs)
 
     def put(
-        self, status: Any = DONE, recipe: Any = RECIPE, entrypoint: str = "python x.py --config r.yaml", **env: str
+        self, status: Any = DONE, recipe: Any = RECIPE, entrypoint: str = "python x.py --config $NRL_RECIPE", **env: str
     ) -> None:
         script = launch_script(entrypoint, run_id="id-1", recipe=yaml.safe_dump(recipe), env=env)
         labels = {"kubectl-nrl/managed": "true", "kubectl-nrl/run": "id-1", "kubectl-nrl/owner": USER}
@@ -128,26 +128,27 @@ def test_what_the_log_lacks_fails_only_where_all_of_it_was_read(world: World) ->
 @pytest.mark.parametrize(
     ("recipe", "entrypoint", "env", "ok", "detail"),
     [
-        ({"logger": {"wandb_enabled": False}}, "x.py --config r.yaml", {}, None, "off in the recipe"),
+        ({"logger": {"wandb_enabled": False}}, "x.py --config $NRL_RECIPE", {}, None, "off in the recipe"),
         # A word of the entrypoint comes after the recipe.
         (
             {"logger": {"wandb_enabled": False}},
-            "x.py --config r.yaml logger.wandb_enabled=True",
+            "x.py --config $NRL_RECIPE logger.wandb_enabled=True",
             {},
             False,
             "names no page",
         ),
-        (RECIPE, "x.py --config r.yaml logger.wandb_enabled=false", {}, None, "off in the recipe"),
-        ({"on": True, "logger": {"wandb_enabled": "${on}"}}, "x.py --config r.yaml", {}, False, "names no page"),
+        (RECIPE, "x.py --config $NRL_RECIPE logger.wandb_enabled=false", {}, None, "off in the recipe"),
+        ({"on": True, "logger": {"wandb_enabled": "${on}"}}, "x.py --config $NRL_RECIPE", {}, False, "names no page"),
         (
             {"logger": {"wandb_enabled": "${oc.env:ONLY_ON_THE_POD}"}},
-            "x.py --config r.yaml",
+            "x.py --config $NRL_RECIPE",
             {},
             None,
             "cannot be told",
         ),
-        ({}, "x.py --config r.yaml", {}, None, "cannot be told"),
-        (RECIPE, "x.py --config r.yaml", {"WANDB_MODE": "offline"}, None, "WANDB_MODE is offline"),
+        ({}, "x.py --config $NRL_RECIPE", {}, None, "cannot be told"),
+        (RECIPE, "x.py --config recipe-on-the-pod.yaml", {}, None, "cannot be told"),
+        (RECIPE, "x.py --config $NRL_RECIPE", {"WANDB_MODE": "offline"}, None, "WANDB_MODE is offline"),
     ],
 )
 def test_a_wandb_page_is_expected_where_what_was_launched_turns_it_on(
@@ -183,6 +184,23 @@ def test_a_head_that_outlives_its_time_and_a_stopped_run_that_nothing_releases_f
     assert verify(1)["teardown"]["ok"] is False
 
 
+@pytest.mark.parametrize(
+    ("status", "code"), [(DONE, 0), ({"jobDeploymentStatus": "Running", "jobStatus": "RUNNING"}, 1)]
+)
+def test_a_cluster_that_a_run_only_uses_is_not_its_own(world: World, status: Any, code: int) -> None:
+    world.put({**status, "rayClusterName": "theirs"})
+    world.cluster.objects["RayJob", "default", "r"]["spec"]["clusterSelector"] = {"ray.io/cluster": "theirs"}
+    for kind, name in (("RayCluster", "r-x1"), ("Pod", "r-x1-head-a")):
+        world.cluster.remove(kind, name)
+    labels = {"ray.io/cluster": "theirs", "ray.io/node-type": "worker"}
+    world.cluster.put({"kind": "Pod", "metadata": {"name": "theirs-w", "labels": labels}, "spec": {"nodeName": "n"}})
+    items = verify(code)
+    assert items["objects"]["ok"] is True
+    if not code:
+        assert items["teardown"]["ok"] is True
+        assert "raycluster/theirs, which it used, is not its own" in items["teardown"]["detail"]
+
+
 def test_what_is_kept_on_purpose_is_no_failure(world: World) -> None:
     world.put()
     job = world.cluster.objects["RayJob", "default", "r"]
@@ -196,7 +214,7 @@ def test_objects_of_the_run_that_it_does_not_own_fail(world: World) -> None:
     world.child("ConfigMap", "stray", [{"uid": "another"}])
     item = verify(1)["objects"]
     assert "configmap/stray" in item["detail"]
-    assert item["fix"] == "kubectl nrl clean"
+    assert item["fix"] == "kubectl nrl clean -n default"
 
 
 @pytest.mark.parametrize(
@@ -252,3 +270,9 @@ def test_a_run_that_is_not_there_exits_2(world: World, line: str, said: str) -> 
     done = Project().run(f"{line} -n default")
     assert done.exit == 2
     assert said in done.err
+
+
+def test_what_a_log_says_cannot_move_the_cursor(world: World) -> None:
+    world.put()
+    world.jobs.log = PAGE + b"\x1b[2J\x1b]0;x\x07Processed prompts: 100%|#\x1b[1A\n"
+    assert "\x1b" not in Project().run("verify id-1 -n default").out
