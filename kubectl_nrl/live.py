@@ -117,10 +117,17 @@ class Panel:
     def __init__(self, drawn: Live | None, color: bool) -> None:
         self._drawn, self._color = drawn, color
         self._last_words: Callable[[], Sequence[str]] = tuple
+        self._view: View | None = None
+        self._foot = ""
 
     @property
     def live(self) -> bool:
         return self._drawn is not None
+
+    @property
+    def drawing(self) -> bool:
+        """Whether there is something on the terminal that moves."""
+        return self._drawn is not None and self._view is not None
 
     def show(self, text: str, seconds: float) -> None:
         """Draw one line: what is being done, since when."""
@@ -131,8 +138,18 @@ class Panel:
     def draw(self, view: View, last_words: Callable[[], Sequence[str]] = tuple) -> None:
         """Draw what the view gives, now and again until the panel is closed; `last_words` stay when it gives way to a log."""
         if self._drawn is not None:
-            self._last_words = last_words
-            self._drawn.show(view)
+            self._last_words, self._view = last_words, view
+            self._drawn.show(self._lines)
+
+    def foot(self, text: str) -> None:
+        """A line below what is drawn, empty for none."""
+        self._foot = text
+
+    def _lines(self, columns: int, rows: int) -> Sequence[Line]:
+        assert self._view is not None
+        if not self._foot:
+            return self._view(columns, rows)
+        return [*self._view(columns, rows - 1), [(cut(self._foot, columns - 1), "")]]
 
     def aside(self) -> contextlib.AbstractContextManager[None]:
         """While something else is printed."""

@@ -39,7 +39,8 @@ class Situation:
     """What was read of one run, nothing judged.
 
     `rayjob` is None for a long-lived cluster, `ray_cluster` None while there is none. `events` are the warnings of the
-    namespace (v1 Event); `said` what providers and claims say; `notes` what may not be looked at.
+    namespace (v1 Event); `said` what providers and claims say; `notes` what may not be looked at. `deployment` is what a
+    Deployment's wait is judged by, alone with its pods.
     """
 
     rayjob: Mapping[str, Any] | None = None
@@ -48,6 +49,7 @@ class Situation:
     events: tuple[Mapping[str, Any], ...] = ()
     said: tuple[Reason, ...] = ()
     notes: tuple[str, ...] = ()
+    deployment: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)

@@ -13,20 +13,28 @@ from fake_cluster import FakeCluster
 
 from kubectl_nrl.apply import Stopped, together
 from kubectl_nrl.errors import ClusterError, ExitCode, NrlError
-from kubectl_nrl.watch import UntilReady, ask_health, parts_of
+from kubectl_nrl.reasons import Snapshot
+from kubectl_nrl.watch import Connection, UntilReady, ask_health, parts_of
 
 UP = [{"type": name, "status": "True"} for name in ("HeadPodReady", "RayClusterProvisioned")]
 
 
 class Bench:
+    """One cluster that is waited for, and who is told of it (`watch.Onlooker`)."""
+
     def __init__(self) -> None:
-        self.cluster, self.said = FakeCluster(), list[str]()
+        self.cluster, self.said, self.warned = FakeCluster(), list[str](), list[str]()
+        self.pictures: list[Snapshot] = []
+        self.say, self.warn, self.view, self.ready = (
+            self.said.append, self.warned.append, self.pictures.append, self.pictures.append,
+        )  # fmt: skip
+        self.connection = Connection(self.said.append)
         self.live = self.cluster.put(
             {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "c"}, "spec": {}}
         )
 
     def wait(self, *, seconds: float = 20.0, stop: threading.Event | None = None, **words: Any) -> Any:
-        until = UntilReady(self.cluster, self.live, say=self.said.append, **words)
+        until = UntilReady(self.cluster, self.live, self, **words)
         return until.until(time.monotonic() + seconds, stop or threading.Event())
 
     def when_watched(self, act: Callable[[], Any]) -> threading.Thread:
@@ -39,7 +47,7 @@ class Bench:
         thread.start()
         return thread
 
-    def ready(self) -> None:
+    def gets_ready(self) -> None:
         self.cluster.set_status("RayCluster", "c", conditions=UP)
 
 
@@ -49,7 +57,7 @@ def bench() -> Bench:
 
 
 def test_it_is_ready_when_the_watch_says_so(bench: Bench) -> None:
-    bench.when_watched(bench.ready)
+    bench.when_watched(bench.gets_ready)
     assert bench.wait()["status"]["conditions"] == UP
     assert bench.said == ["raycluster/c: accepted, KubeRay has not looked at it yet"]
 
