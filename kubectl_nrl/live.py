@@ -84,20 +84,32 @@ class Live:
             return
         # Written over the last frame, which does not flicker; after a resize it is cleared first, since terminals remember of a
         # row that it goes on in the next one, and would join two new lines when they are made wider.
-        clear = "" if self._frame is None or self._frame[0] == columns else "\033[J"
-        self._put(self._back(columns) + clear + "".join(f"{text}\033[K\n" for text in texts) + "\033[J")
+        resized = self._frame is not None and self._frame[0] != columns
+        back = self._cleared(columns) if resized else self._back(columns)
+        self._put(back + "".join(f"{text}\033[K\n" for text in texts) + "\033[J")
         self._frame = (columns, texts)
         self._widths = [sum(width(text) for text, _ in line) for line in lines]
 
     def _erase(self) -> None:
         if self._widths:
-            self._put(f"{self._back(self._size()[0])}\033[J")
+            self._put(self._cleared(self._size()[0]))
         self._frame, self._widths = None, []
 
     def _back(self, columns: int) -> str:
-        """To the first drawn line: one that is wider than the terminal now stands on several rows there."""
-        rows = sum(max(1, -(-taken // max(columns, 1))) for taken in self._widths)
+        """To the first drawn line."""
+        rows = self._rows(columns)
         return f"\r\033[{rows}A" if rows else "\r"
+
+    def _cleared(self, columns: int) -> str:
+        """To the first drawn line, with nothing from there on.
+
+        The rows are deleted first: tmux, asked to clear what begins at the top of its screen, would keep that among what scrolled away.
+        """
+        return f"{self._back(columns)}\033[{self._rows(columns)}M\033[J"
+
+    def _rows(self, columns: int) -> int:
+        """What the frame takes: a line that is wider than the terminal now stands on several rows there."""
+        return sum(max(1, -(-taken // max(columns, 1))) for taken in self._widths)
 
     def _put(self, text: str) -> None:
         try:

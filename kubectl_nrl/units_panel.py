@@ -49,17 +49,18 @@ def lines(units: Sequence[UnitView], began: datetime, now: datetime, columns: in
 def last_words(units: Sequence[UnitView], began: datetime, now: datetime) -> str:
     """What stays of the picture when all of them are up."""
     ready, total = (sum(unit.ready[at] for unit in units) for at in (0, 1))
-    which = f"{units[0].title} is" if len(units) == 1 else f"all {len(units)} are"
+    which = f"{units[0].title} is" if len(units) == 1 else f"{len(units)} of {len(units)} are"
     words = [f"{which} up after {_span(began, now)}", f"{ready}/{total} pods ready"]
     return ", ".join([*words, *_held(units)])
 
 
 @dataclass(frozen=True)
 class _Block:
-    """A unit's lines while there is room for all of them."""
+    """A unit's lines while there is room for all of them; `more` are those that its title goes on in."""
 
     up: bool
     title: Line
+    more: list[Line]
     groups: Sequence[GroupView]
     why: list[Line]
 
@@ -68,16 +69,16 @@ class _Block:
         snapshot = unit.snapshot
         words = f"{unit.title}: {printable(snapshot.description)}"
         if not unit.up:
-            title, *more = wrap(words, columns - 4)
-            rest: list[Line] = [[("    ", ""), (row, "")] for row in more]
-            return cls(False, [(title, "")], snapshot.groups, [*rest, *panel.why_lines(snapshot, columns)])
+            title, *rest = wrap(words, columns - 4)
+            more: list[Line] = [[("    ", ""), (row, "")] for row in rest]
+            return cls(False, [(title, "")], more, snapshot.groups, panel.why_lines(snapshot, columns))
         ready, total = unit.ready
         words = ", ".join([words, f"{ready}/{total} pods ready", *filter(None, [panel.gpus_words(snapshot.gpus)])])
-        return cls(True, [(cut(words, columns), "green")], (), [])
+        return cls(True, [(cut(words, columns), "green")], [], (), [])
 
     @property
     def height(self) -> int:
-        return 1 + len(self.groups) + len(self.why)
+        return 1 + len(self.more) + len(self.groups) + len(self.why)
 
 
 def _fitted(blocks: Sequence[_Block], columns: int, room: int) -> list[Line]:
@@ -85,14 +86,15 @@ def _fitted(blocks: Sequence[_Block], columns: int, room: int) -> list[Line]:
     if len(blocks) > room:
         more: Line = [(cut(f"and {len(blocks) - room + 1} more", columns), "dim")]
         return [*(block.title for block in blocks[: room - 1]), more] if room > 0 else []
-    left = room - len(blocks)
+    for_more = shares([len(block.more) for block in blocks], room - len(blocks))
+    left = room - len(blocks) - sum(for_more)
     reasons = sum(len(block.why) for block in blocks)
     for_groups = shares([len(block.groups) for block in blocks], max(left - reasons, left // 3))
     for_why = shares([len(block.why) for block in blocks], left - sum(for_groups))
     every = [group for block in blocks for group in block.groups]
     found: list[Line] = []
-    for block, table, why in zip(blocks, for_groups, for_why, strict=True):
-        found += [block.title, *panel.group_lines(block.groups, columns, table, every)]
+    for block, more, table, why in zip(blocks, for_more, for_groups, for_why, strict=True):
+        found += [block.title, *block.more[:more], *panel.group_lines(block.groups, columns, table, every)]
         found += panel.first_lines(block.why, why, columns)
     return found
 

@@ -73,6 +73,20 @@ def test_a_terminal_made_narrow_and_wide_again_loses_nothing() -> None:
         assert terminal.screen == ["before 1", "before 2", "before 3", *["second" * 4] * 6]
 
 
+@pytest.mark.parametrize("columns", [80, 50, 200])
+def test_a_frame_at_the_top_of_the_screen_is_not_kept_above_it(columns: int) -> None:
+    terminal = Terminal(80, 4)
+    terminal.write("before\n")
+    panel = drawn(terminal, "x" * 79, "y" * 79, "z")
+    terminal.resize(columns)
+    panel.show(lambda columns, rows: [[(text, "")] for text in ("one", "two", "three")])
+    if columns >= 80:  # else some of it stands above the screen, where no program gets at it
+        assert terminal.screen == ["before", "one", "two", "three"]
+    panel.close(["last"])
+    assert terminal.screen[-1] == "last"
+    assert "one" not in terminal.screen
+
+
 def test_nothing_is_drawn_after_the_end() -> None:
     terminal = Terminal()
     panel = drawn(terminal, "one")
