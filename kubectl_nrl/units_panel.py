@@ -38,7 +38,7 @@ def lines(units: Sequence[UnitView], began: datetime, now: datetime, columns: in
     if len(units) == 1:
         return panel.lines(units[0].title, replace(units[0].snapshot, started=began), now, columns, rows)
     room, wide = max(rows - 1, 1), max(columns - 1, 8)
-    head: list[Line] = [[(line, "bold")] for line in wrap(_headline(units, began, now), wide)][:room]
+    head: list[Line] = [[(line, "bold")] for line in wrap(_headline(units, began, now), wide)[:room]]
     room -= len(head)
     blocks = [_Block.of(unit, wide) for unit in units]
     if sum(block.height for block in blocks) > room:
@@ -93,8 +93,8 @@ def _fitted(blocks: Sequence[_Block], columns: int, room: int) -> list[Line]:
     for_why = shares([len(block.why) for block in blocks], left - sum(for_groups))
     every = [group for block in blocks for group in block.groups]
     found: list[Line] = []
-    for block, more, table, why in zip(blocks, for_more, for_groups, for_why, strict=True):
-        found += [block.title, *block.more[:more], *panel.group_lines(block.groups, columns, table, every)]
+    for block, rest, table, why in zip(blocks, for_more, for_groups, for_why, strict=True):
+        found += [block.title, *block.more[:rest], *panel.group_lines(block.groups, columns, table, every)]
         found += panel.first_lines(block.why, why, columns)
     return found
 

@@ -12,6 +12,7 @@ from ..labels import RAY_API
 from .cluster_guard import goer, guard
 from .cluster_up import plan_for, targets
 from .connecting import namespace_of, open_cluster, paste
+from .going_panel import going_panel
 from .run_launch import say_namespace
 from .session import Session
 
@@ -134,7 +135,8 @@ def _delete(
     )
     guard(session, goers, yes=args.yes, force=args.force, command=command)
     within = float(args.timeout) if args.wait else None
-    done = take_down(cluster, going, within=within, say=session.output.progress)
+    with going_panel(session) as panel:
+        done = take_down(cluster, going, within=within, say=session.output.progress, view=panel.view)
     for live, _ in mains:
         session.manager.observe(
             {"event": "torn-down", "kind": live["kind"], "name": live["metadata"]["name"], "namespace": namespace}

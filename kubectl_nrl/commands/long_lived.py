@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ..errors import ClusterError, ExitCode, NrlError, UsageError
 from .cluster_guard import goer, guard
 from .connecting import observer
+from .going_panel import going_panel
 from .session import Session
 from .until_up import until_up
 
@@ -158,7 +159,8 @@ class LongLived:
         goers = [goer(self._session, self._cluster, d.main, d.pod_selector) for d in going if d.main is not None]
         guard(self._session, goers, yes=self._wishes.yes, force=self._wishes.force, command=self._wishes.command)
         left = max(1.0, self._deadline - time.monotonic())
-        take_down(self._cluster, going, within=left, say=self._session.output.progress)
+        with going_panel(self._session) as panel:
+            take_down(self._cluster, going, within=left, say=self._session.output.progress, view=panel.view)
 
     def _show_drift(self, standing: Standing) -> None:
         output, changes = self._session.output, standing.changes
