@@ -107,9 +107,7 @@ class UntilReady:
             return self._up(found)  # nothing is watched for what is up already
         self._watch()
         try:
-            while not found.ready:
-                if stop.is_set():
-                    return None
+            while not stop.is_set():
                 self._once(self._words(found))
                 self._give_up(found, deadline)
                 for source, item in self._feeds.arrived(PROBE):
@@ -117,7 +115,9 @@ class UntilReady:
                 if self._clock() >= self._judge_at:
                     self._judge()
                 found = self._standing()
-            return self._up(found)
+                if found.ready:
+                    return self._up(found)
+            return None
         finally:
             self._closed.set()
             self._inquiry.close()
