@@ -177,6 +177,21 @@ def test_a_panel_may_stay_as_lines_among_others(terminal: Terminal) -> None:
     assert terminal.screen == ["waits for a GPU", "interrupted"]
 
 
+def test_what_is_sent_meanwhile_is_a_line_of_the_panel_and_does_not_end_it(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = Output(env={"NO_COLOR": "1"})
+    panel = output.panel()
+    panel.draw(lambda columns, rows: [[("waits", "")]])
+    with output.transfer("uploading", 40 * 2**20) as sent:
+        sent(10 * 2**20)
+        panel.draw(lambda columns, rows: [[("waits", "")]] * min(rows - 1, 30))
+        assert terminal.screen == [*["waits"] * 8, "uploading 10.0/40.0 MiB"]
+    panel.draw(lambda columns, rows: [[("still waits", "")]])
+    assert terminal.screen == ["still waits"]
+    panel.close()
+
+
 def test_secrets_are_not_drawn(terminal: Terminal) -> None:
     output = Output(env={"NO_COLOR": "1", "HF_TOKEN": "hf_0123456789"})
     panel = output.panel()

@@ -11,9 +11,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 from long_lived_case import CONDITIONS, LongLivedWorld
 from terminal import Terminal
 
+from kubectl_nrl.errors import ClusterError
 from kubectl_nrl.watch import until_ready
 
 
@@ -174,6 +176,50 @@ def test_json_stands_alone_on_stdout_and_the_picture_on_the_terminal_of_stderr(w
         assert world.up("-o json").exit == 0
     assert out.getvalue().startswith("{")
     assert "\x1b" not in out.getvalue()
+
+
+def test_a_cluster_is_not_up_before_its_daemon_is(world: World) -> None:
+    answers: list[str] = []
+
+    def ask(self: Any) -> None:
+        if not answers:
+            raise ClusterError("its health URL answers 503", reason="Unhealthy")
+
+    world.monkeypatch.setattr("kubectl_nrl.watch.UrlHealth.ask", ask)
+    world.infra("gym")
+    infra = yaml.safe_load(world.project.read("infra.yaml"))
+    infra["kuberay"]["gym"]["daemon"] = {"entrypoint": "serve", "healthCheckUrl": "http://gym-head-svc:9090/"}
+    world.project.write("infra.yaml", infra)
+    world.on_a_terminal()
+    world.keeps_down.clear()
+    with meanwhile(
+        (world.sees("1 of 2 are up"), lambda: None),
+        (
+            world.sees("raycluster/gym: ready, 0 workers; daemon gym-daemon of gym: its health URL answers 503"),
+            lambda: answers.append("200"),
+        ),
+    ):
+        assert world.up().exit == 0
+    assert "2 of 2 are up after 0s, 4/4 pods ready" in world.terminal.screen
+    assert not [row for row in world.terminal.screen if "503" in row]
+
+
+def test_clusters_that_are_used_as_they_are_share_a_picture(world: World) -> None:
+    world.infra("gym", "generation")
+    world.keeps_down.clear()
+    world.up("--target kuberay.gym --target kuberay.generation").ok()
+    for name in ("gym", "generation"):
+        world.cluster.set_status("RayCluster", name, conditions=[])
+    attach = {"gym": "gym", "generation": "generation"}
+    world.infra(launch={"entrypoint": "true", "codeSource": "image", "codePath": "/opt/x", "attach": attach})
+    world.on_a_terminal()
+    with meanwhile(
+        (world.sees("0 of 2 are up"), lambda: world.gets_up("RayCluster", "gym")),
+        (world.sees("1 of 2 are up"), lambda: world.gets_up("RayCluster", "generation")),
+    ):
+        assert world.run("run recipe.yaml --infra infra.yaml --raycluster").exit == 0
+    assert "2 of 2 are up after 0s, 4/4 pods ready" in world.terminal.screen
+    assert "launch.attach.generation: raycluster/generation is up" in world.terminal.screen
 
 
 def test_what_was_waited_for_in_vain_stays_on_the_screen(world: World) -> None:
