@@ -84,20 +84,32 @@ class Live:
             return
         # Written over the last frame, which does not flicker; after a resize it is cleared first, since terminals remember of a
         # row that it goes on in the next one, and would join two new lines when they are made wider.
-        clear = "" if self._frame is None or self._frame[0] == columns else "\033[J"
-        self._put(self._back(columns) + clear + "".join(f"{text}\033[K\n" for text in texts) + "\033[J")
+        resized = self._frame is not None and self._frame[0] != columns
+        back = self._cleared(columns) if resized else self._back(columns)
+        self._put(back + "".join(f"{text}\033[K\n" for text in texts) + "\033[J")
         self._frame = (columns, texts)
         self._widths = [sum(width(text) for text, _ in line) for line in lines]
 
     def _erase(self) -> None:
         if self._widths:
-            self._put(f"{self._back(self._size()[0])}\033[J")
+            self._put(self._cleared(self._size()[0]))
         self._frame, self._widths = None, []
 
     def _back(self, columns: int) -> str:
-        """To the first drawn line: one that is wider than the terminal now stands on several rows there."""
-        rows = sum(max(1, -(-taken // max(columns, 1))) for taken in self._widths)
+        """To the first drawn line."""
+        rows = self._rows(columns)
         return f"\r\033[{rows}A" if rows else "\r"
+
+    def _cleared(self, columns: int) -> str:
+        """To the first drawn line, with nothing from there on.
+
+        The rows are deleted first: tmux, asked to clear what begins at the top of its screen, would keep that among what scrolled away.
+        """
+        return f"{self._back(columns)}\033[{self._rows(columns)}M\033[J"
+
+    def _rows(self, columns: int) -> int:
+        """What the frame takes: a line that is wider than the terminal now stands on several rows there."""
+        return sum(max(1, -(-taken // max(columns, 1))) for taken in self._widths)
 
     def _put(self, text: str) -> None:
         try:
@@ -117,10 +129,17 @@ class Panel:
     def __init__(self, drawn: Live | None, color: bool) -> None:
         self._drawn, self._color = drawn, color
         self._last_words: Callable[[], Sequence[str]] = tuple
+        self._view: View | None = None
+        self._foot = ""
 
     @property
     def live(self) -> bool:
         return self._drawn is not None
+
+    @property
+    def drawing(self) -> bool:
+        """Whether there is something on the terminal that moves."""
+        return self._drawn is not None and self._view is not None
 
     def show(self, text: str, seconds: float) -> None:
         """Draw one line: what is being done, since when."""
@@ -131,8 +150,18 @@ class Panel:
     def draw(self, view: View, last_words: Callable[[], Sequence[str]] = tuple) -> None:
         """Draw what the view gives, now and again until the panel is closed; `last_words` stay when it gives way to a log."""
         if self._drawn is not None:
-            self._last_words = last_words
-            self._drawn.show(view)
+            self._last_words, self._view = last_words, view
+            self._drawn.show(self._lines)
+
+    def foot(self, text: str) -> None:
+        """A line below what is drawn, empty for none."""
+        self._foot = text
+
+    def _lines(self, columns: int, rows: int) -> Sequence[Line]:
+        assert self._view is not None
+        if not self._foot:
+            return self._view(columns, rows)
+        return [*self._view(columns, rows - 1), [(cut(self._foot, columns - 1), "")]]
 
     def aside(self) -> contextlib.AbstractContextManager[None]:
         """While something else is printed."""

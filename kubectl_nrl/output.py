@@ -110,6 +110,13 @@ class Output:
         if self.quiet or not total or not sys.stderr.isatty():
             yield lambda done: None
             return
+        if self._panel is not None and self._panel.drawing:
+            panel, size = self._panel, total / 2**20
+            try:
+                yield lambda done: panel.foot(f"{what} {done / 2**20:.1f}/{size:.1f} MiB")
+            finally:
+                panel.foot("")
+            return
         self._end_panel()
         from rich.console import Console
         from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn

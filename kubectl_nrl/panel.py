@@ -27,16 +27,19 @@ def lines(title: str, snapshot: Snapshot, now: datetime, columns: int, rows: int
     """At most `rows - 1` lines, none wider than `columns - 1`; `title` names the run, `now` is aware."""
     room, wide = max(rows - 1, 1), max(columns - 1, 8)
     head = _head(title, snapshot, now, wide)[:room]
-    why = [*_causes(snapshot, wide), *_notes(snapshot, wide)]
+    why = why_lines(snapshot, wide)
     groups = list(snapshot.groups)
     room -= len(head)
     for_groups = max(room - len(why), min(len(groups), room // 3))
     table = group_lines(groups, wide, for_groups)
-    return [*head, *table, *_first(why, room - len(table), wide)]
+    return [*head, *table, *first_lines(why, room - len(table), wide)]
 
 
-def group_lines(groups: Sequence[GroupView], columns: int, rows: int) -> list[Line]:
-    """A line for each group; where there are more groups than rows, those that are ready are told together."""
+def group_lines(groups: Sequence[GroupView], columns: int, rows: int, beside: Sequence[GroupView] = ()) -> list[Line]:
+    """A line for each group; where there are more groups than rows, those that are ready are told together.
+
+    The lines line up with those of the groups `beside`.
+    """
     if rows <= 0:
         return []
     shown, folded = list(groups), []
@@ -45,13 +48,14 @@ def group_lines(groups: Sequence[GroupView], columns: int, rows: int) -> list[Li
         kept = {id(group) for group in waiting_first[: rows - 1]}
         shown = [group for group in groups if id(group) in kept]
         folded = [group for group in groups if id(group) not in kept]
-    names = min(max((width(printable(g.name)) for g in shown), default=0), NAME_COLUMNS)
-    counts = max((len(_ready(g)) for g in shown), default=0)
-    gpus = max((len(_gpus(g.gpus)) for g in shown), default=0)
+    aligned = [*shown, *beside]
+    names = min(max((width(printable(g.name)) for g in aligned), default=0), NAME_COLUMNS)
+    counts = max((len(_ready(g)) for g in aligned), default=0)
+    gpus = max((len(gpus_words(g.gpus)) for g in aligned), default=0)
     table = [_group(group, names, counts, gpus, columns) for group in shown]
     if folded:
         ready, total = sum(g.ready for g in folded), sum(g.total for g in folded)
-        held = _gpus(sum(g.gpus for g in folded))
+        held = gpus_words(sum(g.gpus for g in folded))
         which = f"and {len(folded)} more groups" if shown else f"{len(folded)} groups"
         words = f"  {which}, {ready}/{total} ready" + (f", {held}" if held else "")
         table.append([(cut(words, columns), "dim")])
@@ -64,7 +68,7 @@ def headline(title: str, snapshot: Snapshot, now: datetime) -> str:
     if snapshot.started is not None:
         words.append(span(max(0.0, (now - snapshot.started).total_seconds())))
     if snapshot.gpus:
-        words.append(f"{_gpus(snapshot.gpus)} held")
+        words.append(f"{gpus_words(snapshot.gpus)} held")
     return ", ".join(words)
 
 
@@ -79,7 +83,7 @@ def _group(group: GroupView, names: int, counts: int, gpus: int, columns: int) -
         f"{count} {printable(state)}" for state, count in sorted(group.states.items()) if state != "Ready"
     )
     spans: list[Span] = [(f"  {name}  ", ""), (_ready(group).rjust(counts), "green" if ready else "yellow")]
-    held = f"  {_gpus(group.gpus).rjust(gpus)}" if gpus and (group.gpus or states) else ""
+    held = f"  {gpus_words(group.gpus).rjust(gpus)}" if gpus and (group.gpus or states) else ""
     spans += [(f" ready{held}", ""), (f"  {states}" if states else "", "yellow")]
     return _cut_line(spans, columns)
 
@@ -95,6 +99,21 @@ def _cut_line(spans: Sequence[Span], columns: int) -> Line:
         if part != text:
             break
     return kept
+
+
+def why_lines(snapshot: Snapshot, columns: int) -> list[Line]:
+    """Why it waits, and what may not be looked at."""
+    return [*_causes(snapshot, columns), *_notes(snapshot, columns)]
+
+
+def first_lines(found: list[Line], rows: int, columns: int) -> list[Line]:
+    """As many of the lines as there are rows; how many are left out is the last of them."""
+    if len(found) <= max(rows, 0):
+        return found
+    if rows <= 0:
+        return []
+    left = len(found) - rows + 1
+    return [*found[: rows - 1], [(cut(f"  and {left} more lines: kubectl nrl status", columns), "dim")]]
 
 
 def _causes(snapshot: Snapshot, columns: int) -> list[Line]:
@@ -116,18 +135,10 @@ def _notes(snapshot: Snapshot, columns: int) -> list[Line]:
     ]
 
 
-def _first(found: list[Line], rows: int, columns: int) -> list[Line]:
-    if len(found) <= max(rows, 0):
-        return found
-    if rows <= 0:
-        return []
-    left = len(found) - rows + 1
-    return [*found[: rows - 1], [(cut(f"  and {left} more lines: kubectl nrl status", columns), "dim")]]
-
-
 def _ready(group: GroupView) -> str:
     return f"{group.ready}/{group.total}"
 
 
-def _gpus(count: int) -> str:
+def gpus_words(count: int) -> str:
+    """`1 GPU`, `16 GPUs`; empty for none."""
     return f"{count} GPU{'' if count == 1 else 's'}" if count else ""

@@ -25,6 +25,9 @@ _WORDS = {
     CREATED: "accepted, KubeRay has not looked at it yet",
 }
 
+#: The longest word that a column of states has to hold.
+WIDEST = max(_WORDS, key=len)
+
 
 def state_of(raycluster: Mapping[str, Any]) -> str:
     """What it is now, from its conditions; `Created` until KubeRay has looked at it."""

@@ -62,11 +62,22 @@ class Terminal(io.StringIO):
         elif part.endswith("K"):
             text, wrapped = self._rows[self._row]  # that it goes on in the next row is not forgotten (tmux)
             self._rows[self._row] = (text[: self._column], wrapped)
+        elif part.endswith("M"):
+            number = min(number, len(self._rows) - self._row)
+            self._rows[self._row : self._row + number] = [] if self._row + number < len(self._rows) else [("", False)]
         elif part == "\x1b[J":
+            if self._row == max(0, len(self._rows) - self.height) and self._column == 0:
+                self._scroll_away()
             text, _ = self._rows[self._row]
             self._rows[self._row :] = [(text[: self._column], False)]
         else:
             assert part.endswith("m"), f"unknown sequence {part!r}"
+
+    def _scroll_away(self) -> None:
+        """What tmux does with a whole screen that is to be cleared: it is kept above."""
+        while self._row < len(self._rows) and any(text.rstrip() for text, _ in self._rows[self._row :]):
+            self._row += 1
+        self._rows += [("", False)] * (self._row + 1 - len(self._rows))
 
     def _character(self, character: str) -> None:
         if character == "\n":

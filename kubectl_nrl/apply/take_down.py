@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from ..errors import ClusterError, ExitCode, NrlError
@@ -19,6 +20,8 @@ from ..ray_jobs import passing
 LOOK = 0.5
 
 Say = Callable[[str], None]
+#: Gets what is still there at each look: `raycluster/x`, `pod/y (held by finalizer z)`.
+View = Callable[[Sequence[str]], None]
 
 
 @dataclass(frozen=True)
@@ -52,8 +55,9 @@ class TakenDown:
 
 
 def take_down(
-    cluster: Any, doomed: Sequence[Doomed], *, within: float | None, say: Say, done: TakenDown | None = None
-) -> TakenDown:
+    cluster: Any, doomed: Sequence[Doomed], *, within: float | None, say: Say, view: View = lambda left: None,
+    done: TakenDown | None = None,
+) -> TakenDown:  # fmt: skip
     """Delete everything; with `within` seconds wait until objects and pods are gone, with None only ask for it.
 
     Raises `NrlError` with GAVE_UP that names what is still there and what holds it.
@@ -66,12 +70,10 @@ def take_down(
     if deadline is None:
         _delete_rest(cluster, doomed, done, say, owned=False)
         return done
-    for item in doomed:
-        if item.main is not None:
-            _until(lambda item=item: _left(cluster, item), deadline, say)  # type: ignore[misc]
+    mains = [item for item in doomed if item.main is not None]
+    _until(lambda: list(chain.from_iterable(_left(cluster, item) for item in mains)), deadline, say, view)
     _delete_rest(cluster, doomed, done, say, owned=True)
-    for item in doomed:
-        _until(lambda item=item: _objects_left(cluster, item.rest), deadline, say)  # type: ignore[misc]
+    _until(lambda: _objects_left(cluster, chain.from_iterable(item.rest for item in doomed)), deadline, say, view)
     return done
 
 
@@ -139,9 +141,9 @@ def _held(live: Mapping[str, Any], kind: str) -> str:
     return f"{kind}/{live['metadata']['name']}" + (f" (held by finalizer {finalizers})" if finalizers else "")
 
 
-def _until(left: Callable[[], list[str]], deadline: float, say: Say) -> None:
+def _until(left: Callable[[], list[str]], deadline: float, say: Say, view: View) -> None:
     """Wait until nothing is left, through outages of the API server. Raises `NrlError` with GAVE_UP at the deadline."""
-    told = away = False
+    away = False
     while True:
         try:
             there = left()
@@ -157,9 +159,7 @@ def _until(left: Callable[[], list[str]], deadline: float, say: Say) -> None:
             return
         if time.monotonic() >= deadline:
             raise NrlError(f"still there: {'; '.join(there)}", _hint(there), exit_code=ExitCode.GAVE_UP)
-        if not told and any("finalizer" in one for one in there):
-            told = True
-            say(f"waiting for {'; '.join(there)}")
+        view(there)
         time.sleep(LOOK)
 
 

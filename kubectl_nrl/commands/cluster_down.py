@@ -12,6 +12,7 @@ from ..labels import RAY_API
 from .cluster_guard import Goer, goer, guard, say_interrupted
 from .cluster_up import plan_for, targets
 from .connecting import namespace_of, open_cluster, paste
+from .going_panel import going_panel
 from .run_launch import say_namespace
 from .session import Session
 
@@ -144,7 +145,8 @@ def _delete(
     within = float(args.timeout) if args.wait else None
     done = TakenDown()
     try:
-        take_down(cluster, going, within=within, say=session.output.progress, done=done)
+        with going_panel(session) as panel:
+            take_down(cluster, going, within=within, say=session.output.progress, view=panel.view, done=done)
     except KeyboardInterrupt:
         say_interrupted(session, done, [words_of(obj) for d in going for obj in d.objects], namespace)
         raise

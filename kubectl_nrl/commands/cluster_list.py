@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError, ExitCode
 from ..labels import RAY_API
+from ..raycluster_state import WIDEST
 from ..rayjob_state import span
 from .connecting import namespace_of, open_cluster
 from .local_list import LocalList
@@ -56,8 +57,8 @@ class ClusterList:
             **({"NAMESPACE": found.namespace} if self.where else {}),
             "NAME": found.name,
             "STATE": "Deleted" if gone else found.state,
-            "PODS": f"{ready}/{wanted}",
-            "GPUS": str(found.gpus),
+            "PODS": "" if gone else f"{ready}/{wanted}",
+            "GPUS": "" if gone else str(found.gpus),
             "OWNER": f"{found.owner} (you)" if found.owner == self.me else found.owner,
             "AGE": span((self.now - found.created).total_seconds() if found.created else None),
             "RUN": found.run,
@@ -191,7 +192,10 @@ class _Watching:
         result = ClusterList(clusters, self._session.now(), self._me, self._everywhere)
         rows = [result.row(found) for found in clusters]
         self._printed = {found.uid: _lasting(row) for found, row in zip(clusters, rows, strict=True)}
-        self._columns = Columns.of(self._columns.names, rows)
+        # Every state fits from the start, since most clusters go through several.
+        self._columns = Columns.of(
+            self._columns.names, [*rows, {**dict.fromkeys(self._columns.names, ""), "STATE": WIDEST}]
+        )
         if not clusters:
             output.note(f"{_none(self._namespace, self._everywhere)} yet")
         elif output.format == "text":

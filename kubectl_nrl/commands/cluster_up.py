@@ -43,7 +43,7 @@ class UpResult:
     def _state(self, came: Came) -> str:
         from ..watch import readiness_of
 
-        return f", {readiness_of(came.live).words}" if came.ready or came.action in ("unchanged", "kept") else ""
+        return f", {readiness_of(came.live).text}" if came.ready or came.action in ("unchanged", "kept") else ""
 
     def data(self) -> dict[str, Any]:
         return {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError, ExitCode, NrlError
@@ -59,8 +59,8 @@ class DaemonLaunch:
                         raise
         raise AssertionError("the last try returns or raises")
 
-    def watch(self, submission_id: str, words: str, *, fresh: bool) -> DaemonWatch:
-        """Watches it under that id."""
+    def watch(self, submission_id: str, words: str, *, fresh: bool, tell: Callable[[str], None]) -> DaemonWatch:
+        """Watches it under that id; `tell` gets what it still lacks."""
         from ..plan.daemons import HEALTH_SECONDS
         from ..watch import DaemonWatch, HealthJob, UrlHealth
 
@@ -74,7 +74,7 @@ class DaemonLaunch:
         return DaemonWatch(
             words, submission_id, self._connect, health, fresh=fresh, timeout=timeout,
             look=paste(self._session, plan.namespace, "logs", *recipe, "--role", daemon.role, "--source", "daemon"),
-            key=f"kuberay.{daemon.role}.daemon.healthCheckTimeoutS",
+            key=f"kuberay.{daemon.role}.daemon.healthCheckTimeoutS", tell=tell,
         )  # fmt: skip
 
     def _connect(self) -> RayJobs:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..apply import Unit
     from ..plan import Daemon, Plan
     from ..watch import DaemonStanding, DaemonWatch
+    from .up_panel import Place
 
 Lives = Mapping[str, Mapping[str, Any]]
 
@@ -80,16 +81,16 @@ class Daemons(Company):
         for job_id in sorted({daemon.rendezvous for daemon in mine} - {""}):
             self._clear(job_id, fresh)
 
-    def after_ready(self, unit: Unit, live: Mapping[str, Any], stop: threading.Event) -> None:
+    def after_ready(self, unit: Unit, live: Mapping[str, Any], stop: threading.Event, place: Place) -> None:
         """Start the unit's daemon and wait until it is healthy, then see that it lives until all the others are up too."""
         daemon = next((d for d in self._plan.daemons if d.role == unit.role), None)
         if daemon is None:
             self._here.add(unit.role)
             return
-        watch = self._start(daemon, live)
+        watch = self._start(daemon, live, place)
         try:
             if watch.until_healthy(stop):
-                self._session.output.progress(f"{words_of(daemon, self.started[daemon.role].submission_id)} is up")
+                place.up(f"{words_of(daemon, self.started[daemon.role].submission_id)} is up")
                 self._here.add(unit.role)
                 watch.stay(lambda: self._here >= self._expected, stop)
         finally:
@@ -151,7 +152,7 @@ class Daemons(Company):
     def _rendezvous(self, job_id: str) -> Any:
         return rendezvous_of(self._cluster, self._plan, job_id)
 
-    def _start(self, daemon: Daemon, live: Mapping[str, Any]) -> DaemonWatch:
+    def _start(self, daemon: Daemon, live: Mapping[str, Any], place: Place) -> DaemonWatch:
         """Its job, submitted unless it runs; watched from now on."""
         launch = DaemonLaunch(self._session, self._cluster, self._plan, daemon, live)
         submission_id, standing = launch.ensure(
@@ -168,7 +169,9 @@ class Daemons(Company):
             self._session.output.warn(f"{words} {standing.differs}; it is kept (--replace starts it anew)")
         else:
             self._session.output.progress(f"{words}: {action}")
-        return launch.watch(submission_id, words, fresh=not standing.running)
+        return launch.watch(
+            submission_id, words, fresh=not standing.running, tell=lambda why: place.doing(f"{words}: {why}")
+        )
 
     def _package(self, daemon: Daemon) -> Prepared | None:
         return self._packages.of(daemon.upload_paths, self._plan.launch.recipe if daemon.reads_recipe else "")

@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Any, Literal
 from ..errors import ClusterError, ExitCode, NrlError, UsageError
 from .cluster_guard import goer, guard, say_interrupted
 from .connecting import observer
+from .going_panel import going_panel
 from .session import Session
-from .waiting import asked
+from .until_up import until_up
 
 if TYPE_CHECKING:
     from ..apply import Doomed, Standing, Unit
     from ..diff import Judgement
     from ..plan import HealthCheck, Plan
+    from .up_panel import Place
 
 Action = Literal["created", "unchanged", "completed", "kept", "recreated"]
 #: Lines of a difference that are shown; the rest is counted.
@@ -33,8 +35,11 @@ class Company:
     def settle(self, lives: Mapping[str, Mapping[str, Any]], made: Collection[str]) -> None:
         """Called with the main objects by role before they are waited for; `made` are the roles made by this call."""
 
-    def after_ready(self, unit: Unit, live: Mapping[str, Any], stop: threading.Event) -> None:
-        """Called in a thread of its own when a unit is up; it should end soon when the event is set."""
+    def after_ready(self, unit: Unit, live: Mapping[str, Any], stop: threading.Event, place: Place) -> None:
+        """Called in a thread of its own when a unit is ready; it should end soon when the event is set.
+
+        `place` is told what is waited for here, and when that is over.
+        """
 
     def finish(self, lives: Mapping[str, Mapping[str, Any]]) -> None:
         """Called when all of it is up."""
@@ -165,7 +170,10 @@ class LongLived:
         left = max(1.0, self._deadline - time.monotonic())
         done = TakenDown()
         try:
-            take_down(self._cluster, going, within=left, say=self._session.output.progress, done=done)
+            with going_panel(self._session) as panel:
+                take_down(
+                    self._cluster, going, within=left, say=self._session.output.progress, view=panel.view, done=done
+                )
         except KeyboardInterrupt:
             all_of_it = [words_of(obj) for d in going for obj in d.objects]
             say_interrupted(self._session, done, all_of_it, self._plan.namespace)
@@ -189,31 +197,19 @@ class LongLived:
     def _wait(
         self, standings: Sequence[Standing], lives: Mapping[str, Mapping[str, Any]], company: Company
     ) -> dict[str, Mapping[str, Any]]:
-        from ..apply import Stopped, together
-        from ..watch import Unstartable, UntilReady
+        from ..watch import Unstartable
 
         checks = {check.name: check for check in self._plan.health_checks}
-
-        def step(unit: Unit) -> Callable[[threading.Event], Mapping[str, Any]]:
-            def wait(stop: threading.Event) -> Mapping[str, Any]:
-                until = UntilReady(
-                    self._cluster, lives[unit.role], say=self._session.output.progress,
-                    probe=self._probe(checks.get(unit.role)), suspended_by=self._suspends,
-                    providers=asked(self._session), start_limit=self._wishes.start_limit,
-                )  # fmt: skip
-                live = until.until(self._deadline, stop)
-                if live is None:
-                    raise Stopped
-                self._session.output.progress(f"{unit.words} is ready")
-                company.after_ready(unit, live, stop)
-                return live
-
-            return wait
-
+        units = {standing.unit.role: standing.unit for standing in standings}
         uids = {o["metadata"]["uid"] for o in self._bring_up.made.objects}
         try:
             company.settle(lives, {role for role, live in lives.items() if live["metadata"]["uid"] in uids})
-            ready = together({s.unit.role: step(s.unit) for s in standings})
+            ready = until_up(
+                self._session, self._cluster, {role: lives[role] for role in units}, deadline=self._deadline,
+                start_limit=self._wishes.start_limit, suspended_by=self._suspends,
+                probe=lambda role: self._probe(checks.get(role)),
+                after=lambda role, live, stop, place: company.after_ready(units[role], live, stop, place),
+            )  # fmt: skip
             company.finish(ready)
             return ready
         except Unstartable:

@@ -7,7 +7,6 @@ submitted is found whatever becomes of this process.
 from __future__ import annotations
 
 import argparse
-import threading
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -27,8 +26,9 @@ from .long_lived import LongLived, Wishes, answers_jobs
 from .run_attend_job import AttendJob, Submitted, commands_of, left_alone
 from .run_launch import say_namespace
 from .session import Session
+from .until_up import until_up
 from .uploading import Packages, code_source
-from .waiting import asked, start_limit
+from .waiting import start_limit
 
 if TYPE_CHECKING:
     from ..api import RunInfo, Staged, Submission, Submitter
@@ -134,7 +134,7 @@ class _Launch:
         self._long_lived = long_lived = LongLived(self._session, self._cluster, plan, wishes)
         if not args.skip_daemons:
             self._daemons.prepare()
-        attached = {role: self._attached(role, name) for role, name in plan.attached.items()}
+        attached = self._attached()
         standings = long_lived.look()
         may_be_made(args, self._session, self._cluster, config, plan, standings)
         came = long_lived.ensure(standings, None if args.skip_daemons else self._daemons)
@@ -142,10 +142,21 @@ class _Launch:
             return attached["training"]
         return next(found.live for found in came if found.unit.role == "training")
 
-    def _attached(self, role: str, name: str) -> Mapping[str, Any]:
-        """A cluster that is used as it is, once it is up. Raises `ClusterError` when it is not there, or never gets up."""
-        from ..watch import UntilReady
+    def _attached(self) -> Mapping[str, Mapping[str, Any]]:
+        """The clusters that are used as they are, by role, once they are up.
 
+        Raises `ClusterError` when one is not there, or never gets up.
+        """
+        lives = {role: self._there(role, name) for role, name in self._plan.attached.items()}
+        ready = until_up(
+            self._session, self._cluster, lives, deadline=self._deadline, start_limit=start_limit(self._args),
+            probe=lambda role: answers_jobs(self._cluster),
+        )  # fmt: skip
+        for role, name in self._plan.attached.items():
+            self._session.output.progress(f"launch.attach.{role}: raycluster/{name} is up")
+        return {role: {"apiVersion": RAY_API, "kind": "RayCluster", **live} for role, live in ready.items()}
+
+    def _there(self, role: str, name: str) -> Mapping[str, Any]:
         live = self._cluster.get(RAY_API, "RayCluster", name, self._plan.namespace)
         if live is None:
             raise ClusterError(
@@ -154,15 +165,7 @@ class _Launch:
                 status=404,
                 reason="NotFound",
             )
-        live = {"apiVersion": RAY_API, "kind": "RayCluster", **live}
-        until = UntilReady(
-            self._cluster, live, say=self._session.output.progress, probe=answers_jobs(self._cluster),
-            providers=asked(self._session), start_limit=start_limit(self._args),
-        )  # fmt: skip
-        ready = until.until(self._deadline, threading.Event())
-        assert ready is not None, "nobody sets the event"
-        self._session.output.progress(f"launch.attach.{role}: raycluster/{name} is up")
-        return {"apiVersion": RAY_API, "kind": "RayCluster", **ready}
+        return {"apiVersion": RAY_API, "kind": "RayCluster", **live}
 
     def _make_room_first(self, lives: Mapping[str, Mapping[str, Any]]) -> None:
         """With --replace: the training that runs ends before the daemons that it talks to do."""

@@ -67,8 +67,12 @@ def occupies(pod: Mapping[str, Any]) -> bool:
 
 def gpus_held(pod: Mapping[str, Any]) -> int:
     """GPUs that a pod keeps from others, as KubeRay knows them: each resource whose name ends in `gpu` (common/pod.go)."""
-    asked = pod_amounts(pod.get("spec") or {}) if occupies(pod) else {}
-    return sum(int(amount) for name, amount in asked.items() if name.endswith("gpu"))
+    return gpus_asked(pod.get("spec") or {}) if occupies(pod) else 0
+
+
+def gpus_asked(spec: Mapping[str, Any]) -> int:
+    """GPUs that a pod of that spec asks for."""
+    return sum(int(amount) for name, amount in pod_amounts(spec).items() if name.endswith("gpu"))
 
 
 def requests_of(pod: Mapping[str, Any]) -> dict[str, str]:

@@ -6,8 +6,9 @@ same judges as a single look.
 
 from __future__ import annotations
 
+from .deployments import replicas
 from .gather import gather
-from .judge import snapshot, troubles
+from .judge import ready_snapshot, snapshot, troubles
 from .model import GroupView, Heals, Situation, Snapshot, Trouble
 from .pods import being_deleted, is_ready, is_worker, name_of
 
@@ -22,6 +23,8 @@ __all__ = [
     "is_ready",
     "is_worker",
     "name_of",
+    "ready_snapshot",
+    "replicas",
     "snapshot",
     "troubles",
 ]

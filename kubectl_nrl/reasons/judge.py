@@ -12,10 +12,11 @@ from ..api import Reason
 from ..manifests.amounts import gpus_held
 from ..rayjob_state import describe, outcome, parse_time, status_of
 from .causes import Cause, countless, one_line
+from .deployments import deployment_troubles, replicas_wanted
 from .model import GroupView, Situation, Snapshot, Trouble
 from .pod_judge import cause_of
 from .pods import being_deleted, is_ready, name_of, role_of, who
-from .ray_objects import ray_cluster_troubles, rayjob_troubles, wanted
+from .ray_objects import Wanted, ray_cluster_troubles, rayjob_troubles, wanted
 
 _ORDER = {"never": 0, "by hand": 1, "alone": 2}
 
@@ -40,6 +41,8 @@ def _troubles(situation: Situation, now: datetime | None) -> Iterator[Trouble]:
     if cluster is not None and not cluster["metadata"].get("deletionTimestamp"):
         alone = rayjob is None and not said
         yield from ray_cluster_troubles(cluster, by_uid.get(_uid(cluster), ()), present, now, alone=alone)
+    if situation.deployment is not None:
+        yield from deployment_troubles(situation.deployment, present)
     of_pods = list(_pod_troubles(situation, by_uid, now))
     yield from of_pods
     if not _all_ready(situation):
@@ -63,10 +66,14 @@ def _by_subject(events: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[s
     return found
 
 
+def _wanted(situation: Situation) -> list[Wanted]:
+    return [*wanted(situation.ray_cluster), *replicas_wanted(situation.deployment)]
+
+
 def _all_ready(situation: Situation) -> bool:
     """Whether every wanted pod is there and ready: then whatever held them back is over."""
     ready = Counter(role_of(p) for p in situation.pods if is_ready(p) and not being_deleted(p))
-    groups = wanted(situation.ray_cluster)
+    groups = _wanted(situation)
     return bool(groups) and all(ready[group.role] >= group.total for group in groups)
 
 
@@ -80,7 +87,7 @@ def _pod_troubles(
     situation: Situation, by_uid: Mapping[str, list[Mapping[str, Any]]], now: datetime | None
 ) -> Iterator[Trouble]:
     totals = Counter(role_of(p) for p in situation.pods if not being_deleted(p))
-    for group in wanted(situation.ray_cluster):
+    for group in _wanted(situation):
         totals[group.role] = max(totals[group.role], group.total)
     head_ready = any(role_of(p) == "head" and is_ready(p) and not being_deleted(p) for p in situation.pods)
     found: dict[tuple[str, ...], list[tuple[Mapping[str, Any], Cause]]] = {}
@@ -99,18 +106,12 @@ def _pod_troubles(
 
 def snapshot(situation: Situation, now: datetime | None) -> Snapshot:
     """The run's picture at `now`: where it stands, its pods by group, what is wrong, the GPUs it holds."""
-    rayjob, cluster = situation.rayjob, situation.ray_cluster
-    state, description = _state(rayjob, cluster)
-    top = rayjob if rayjob is not None else cluster
-    started = None
-    if top is not None:
-        began = status_of(top).get("startTime") or top["metadata"].get("creationTimestamp")
-        started = parse_time(began)
+    state, description = _state(situation)
     groups = tuple(_groups(situation))
     return Snapshot(
         state,
         description,
-        started,
+        _started(situation),
         groups,
         tuple(troubles(situation, now)),
         sum(group.gpus for group in groups),
@@ -118,7 +119,32 @@ def snapshot(situation: Situation, now: datetime | None) -> Snapshot:
     )
 
 
-def _state(rayjob: Mapping[str, Any] | None, cluster: Mapping[str, Any] | None) -> tuple[str, str]:
+def ready_snapshot(situation: Situation, description: str) -> Snapshot:
+    """The picture of something that is up, by its object alone: its pods are those that its spec asks for."""
+    groups = tuple(
+        GroupView(
+            _kind(group.role), group.name, group.total, group.total, group.total * group.gpus, {"Ready": group.total}
+        )
+        for group in _wanted(situation)
+    )
+    return Snapshot(
+        raycluster_state.READY, description, _started(situation), groups, (), sum(group.gpus for group in groups)
+    )
+
+
+def _started(situation: Situation) -> datetime | None:
+    top = next(
+        (obj for obj in (situation.rayjob, situation.ray_cluster, situation.deployment) if obj is not None), None
+    )
+    return (
+        None if top is None else parse_time(status_of(top).get("startTime") or top["metadata"].get("creationTimestamp"))
+    )
+
+
+def _state(situation: Situation) -> tuple[str, str]:
+    rayjob, cluster = situation.rayjob, situation.ray_cluster
+    if situation.deployment is not None:
+        return raycluster_state.STARTING, "its replicas are starting"
     if rayjob is not None:
         status = status_of(rayjob)
         end = outcome(status)
@@ -133,16 +159,24 @@ def _groups(situation: Situation) -> Iterator[GroupView]:
     by_role: dict[str, list[Mapping[str, Any]]] = {}
     for pod in situation.pods:
         by_role.setdefault(role_of(pod), []).append(pod)
-    names = {group.role: (group.name, group.total) for group in wanted(situation.ray_cluster)}
+    names = {group.role: (group.name, group.total) for group in _wanted(situation)}
     for role in [*names, *(role for role in sorted(by_role) if role not in names)]:
         pods = by_role.get(role, [])
         alive = [p for p in pods if not being_deleted(p)]
         name, total = names.get(role, (role.removeprefix("workers of "), 0))
-        kind = "head" if role == "head" else "worker" if role.startswith("workers") else "other"
         states = Counter(_pod_state(p) for p in pods)
         yield GroupView(
-            kind, name, sum(map(is_ready, alive)), max(total, len(alive)), sum(map(gpus_held, pods)), dict(states)
+            _kind(role),
+            name,
+            sum(map(is_ready, alive)),
+            max(total, len(alive)),
+            sum(map(gpus_held, pods)),
+            dict(states),
         )
+
+
+def _kind(role: str) -> str:
+    return "head" if role == "head" else "worker" if role.startswith("workers") else "other"
 
 
 def _pod_state(pod: Mapping[str, Any]) -> str:

@@ -40,7 +40,7 @@ class Situation:
 
     `rayjob` is None for a long-lived cluster, `ray_cluster` None while there is none. `events` are the warnings of the
     namespace (v1 Event); `said` what providers and claims say; `notes` what may not be looked at. `blind`: pods are among that, so
-    that none in `pods` means nothing.
+    that none in `pods` means nothing. `deployment` is what a Deployment's wait is judged by, alone with its pods.
     """
 
     rayjob: Mapping[str, Any] | None = None
@@ -50,6 +50,7 @@ class Situation:
     said: tuple[Reason, ...] = ()
     notes: tuple[str, ...] = ()
     blind: bool = False
+    deployment: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)

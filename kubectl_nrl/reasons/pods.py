@@ -27,15 +27,20 @@ def is_ready(pod: Pod) -> bool:
     return condition(pod, "Ready").get("status") == "True"
 
 
+#: The pods of a Deployment as a role; there is one in what is judged.
+REPLICAS = "replicas"
+
+
 def role_of(pod: Pod) -> str:
-    """`head`, or `workers of NAME`; a pod that is neither (a submitter) by its name."""
+    """`head`, `workers of NAME`, or `replicas` (of a Deployment); a pod that is none of these (a submitter) by its name."""
     labels = labels_of(pod)
     kind = labels.get(RAY_NODE_TYPE)
     if kind == "head":
         return "head"
     if kind == "worker":
         return workers_of(str(labels.get(RAY_GROUP) or ""))
-    return name_of(pod)
+    owners = pod["metadata"].get("ownerReferences") or ()
+    return REPLICAS if any(ref.get("kind") == "ReplicaSet" for ref in owners) else name_of(pod)
 
 
 def workers_of(group: str) -> str:
@@ -52,7 +57,7 @@ def who(found: Mapping[str, int], totals: Mapping[str, int]) -> str:
 
 
 def _counted(role: str, found: int, total: int) -> str:
-    return role if total == 1 and not role.startswith("workers") else f"{found}/{total} {role}"
+    return role if total == 1 and not role.startswith(("workers", REPLICAS)) else f"{found}/{total} {role}"
 
 
 def container_statuses(pod: Pod) -> Iterator[Mapping[str, Any]]:

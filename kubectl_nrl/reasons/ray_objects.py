@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from ..manifests.amounts import gpus_asked
 from ..raycluster_state import condition
 from ..rayjob_state import message_of, outcome, status_of
 from .causes import cause, denied, one_line
@@ -33,11 +34,12 @@ _NO_CLUSTER = frozenset({"FailedToCreateRayCluster", "RayClusterNotFound"})
 
 @dataclass(frozen=True)
 class Wanted:
-    """The pods that a RayCluster's spec asks for: `name` is the group's, `role` as pods are grouped."""
+    """Pods that a spec asks for: `name` is the group's, `role` as pods are grouped, `gpus` what each of them asks for."""
 
     role: str
     name: str
     total: int
+    gpus: int = 0
 
 
 def wanted(ray_cluster: Mapping[str, Any] | None) -> list[Wanted]:
@@ -45,12 +47,17 @@ def wanted(ray_cluster: Mapping[str, Any] | None) -> list[Wanted]:
     spec = (ray_cluster or {}).get("spec") or {}
     if not spec.get("headGroupSpec") or spec.get("suspend"):
         return []
-    found = [Wanted("head", "head", 1)]
+    found = [Wanted("head", "head", 1, template_gpus(spec["headGroupSpec"]))]
     for group in spec.get("workerGroupSpecs") or ():
         count = 0 if group.get("suspend") else int(group.get("replicas") or 0) * int(group.get("numOfHosts") or 1)
         name = str(group.get("groupName") or "")
-        found.append(Wanted(workers_of(name), name, count))
+        found.append(Wanted(workers_of(name), name, count, template_gpus(group)))
     return found
+
+
+def template_gpus(holder: Mapping[str, Any]) -> int:
+    """GPUs that each pod made from the holder's `template` asks for."""
+    return gpus_asked((holder.get("template") or {}).get("spec") or {})
 
 
 def rayjob_troubles(

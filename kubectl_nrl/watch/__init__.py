@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ..reasons import being_deleted, is_worker
 from ..run_directory import directory
+from .connection import Connection
 from .daemon_jobs import DaemonStanding, is_daemon, metadata_for, of_daemon, role_of, standing_of
 from .daemon_watch import DaemonWatch
 from .driver_log import DriverLog, JobsApi, LogEnd, Source
@@ -19,9 +20,10 @@ from .log_view import LastLines, WandbPage, shown
 from .pod_log import PodLog
 from .pod_logs import PodLogs, pods_of
 from .readiness import Readiness, readiness_of, workers_of
-from .until_ready import Unstartable, UntilReady
+from .until_ready import Onlooker, Unstartable, UntilReady
 
 __all__ = [
+    "Connection",
     "DaemonStanding",
     "DaemonWatch",
     "DriverLog",
@@ -35,6 +37,7 @@ __all__ = [
     "LastLines",
     "LogCopy",
     "LogEnd",
+    "Onlooker",
     "PodLog",
     "PodLogs",
     "Readiness",

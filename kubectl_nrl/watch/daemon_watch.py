@@ -35,15 +35,18 @@ class Health(Protocol):
 class DaemonWatch:
     """One daemon. `words` name it in messages, `connect` reaches Ray on its cluster, `look` is a command that shows more.
 
-    `health` is None for one without a URL; `fresh` is False for one that ran before. `timeout` seconds until it must be healthy.
+    `health` is None for one without a URL; `fresh` is False for one that ran before. `timeout` seconds until it must be healthy;
+    `tell` gets what it still lacks, each time that it is looked at.
     """
 
     def __init__(
         self, words: str, submission_id: str, connect: Callable[[], JobsApi], health: Health | None, *, fresh: bool,
-        timeout: float, look: str, key: str, clock: Callable[[], float] = time.monotonic,
+        timeout: float, look: str, key: str, tell: Callable[[str], None] = lambda why: None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         self._words, self._id, self._connect, self._health = words, submission_id, connect, health
         self._fresh, self._timeout, self._look, self._key, self._clock = fresh, timeout, look, key, clock
+        self._tell = tell
         self._jobs: JobsApi | None = None
         self._silent: float | None = None
 
@@ -55,6 +58,7 @@ class DaemonWatch:
             if self.check() == "RUNNING":
                 running = running or self._clock()
                 if self._health is None:
+                    why = f"it has not run for {STARTED:.0f} s yet"
                     if not self._fresh or self._clock() - running >= STARTED:
                         return True
                 else:
@@ -71,6 +75,7 @@ class DaemonWatch:
                     f"{self._look}; {self._key} gives it longer, --replace starts it anew",
                     exit_code=ExitCode.GAVE_UP,
                 )
+            self._tell(why)
             stop.wait(POLL)
         return False
 

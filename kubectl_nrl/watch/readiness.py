@@ -24,15 +24,25 @@ from ..raycluster_state import (
     whole,
 )
 from ..rayjob_state import status_of
+from ..reasons import replicas
 
 
 @dataclass(frozen=True)
 class Readiness:
-    """`ready`; else `words` say what is missing. `stuck`: it does not get ready by waiting."""
+    """`ready`; else `words` say what is missing, and `why` what the object itself says of that, in its controller's words.
+
+    `stuck`: it does not get ready by waiting.
+    """
 
     ready: bool
     words: str
     stuck: bool = False
+    why: str = ""
+
+    @property
+    def text(self) -> str:
+        """All of it, for who has no better reason at hand (`kubectl_nrl.reasons`)."""
+        return f"{self.words}: {self.why}" if self.why else self.words
 
 
 def readiness_of(live: Mapping[str, Any], suspended_by: str = "") -> Readiness:
@@ -61,23 +71,23 @@ def _ray_cluster(live: Mapping[str, Any], suspended_by: str) -> Readiness:
     if state in (READY, STARTING, DEGRADED) and head_ready(live):
         ready, desired = workers_of(live)
         return Readiness(False, f"{ready}/{desired} workers ready" if ready < desired else describe(STARTING))
-    return Readiness(False, f"{describe(state)}: {reason}" if reason else describe(state))
+    return Readiness(False, describe(state), why=reason)
 
 
 def _deployment(live: Mapping[str, Any]) -> Readiness:
     status = status_of(live)
     if int(status.get("observedGeneration") or 0) < int(live["metadata"].get("generation") or 0):
         return Readiness(False, "accepted, its controller has not looked at it yet")
-    wanted = (live.get("spec") or {}).get("replicas")
-    wanted = 1 if wanted is None else int(wanted)
+    wanted = replicas(live)
     available, updated = int(status.get("availableReplicas") or 0), int(status.get("updatedReplicas") or 0)
     if min(available, updated) >= wanted:
         return Readiness(True, f"ready, {_count(wanted, 'replica')}")
+    words = f"{min(available, updated)}/{wanted} replicas ready"
     for name in ("ReplicaFailure", "Progressing"):
         found = condition(live, name)
         if found.get("status") == ("True" if name == "ReplicaFailure" else "False"):
-            return Readiness(False, f"{found.get('reason')}: {_line(found.get('message'))}")
-    return Readiness(False, f"{min(available, updated)}/{wanted} replicas ready")
+            return Readiness(False, words, why=f"{found.get('reason')}: {_line(found.get('message'))}")
+    return Readiness(False, words)
 
 
 def _count(number: int, what: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import fcntl
 import json
 import os
@@ -236,6 +237,42 @@ def test_a_waiting_run_is_a_picture_that_gives_way_to_the_log(cli: CommandLine, 
     assert not [row for row in screen if "Unschedulable" in row or "head  1/1" in row]  # nothing of the picture stays
     assert [row for row in screen if re.search(r"its driver's log begins, \S+ after its start", row)]
     assert b"\x1b[?25l" not in session.raw  # the cursor is never hidden
+
+
+def test_roles_and_deployments_come_up_as_one_picture(cli: CommandLine, kwok_cluster: Cluster) -> None:
+    write(cli, "true", gpus=4)
+    infra = yaml.safe_load((cli.directory / "infra.yaml").read_text())
+    gym = copy.deepcopy(infra["kuberay"]["training"]["spec"])
+    del gym["workerGroupSpecs"]
+    infra["kuberay"]["gym"] = {"name": "gym", "spec": gym}
+    container = {"name": "j", "image": "j:1", "ports": [{"containerPort": 8000}]}
+    spec = {"replicas": 2, "template": {"spec": {"containers": [container]}}}
+    infra["deployments"] = {"judge": {"name": "judge", "spec": spec}}
+    (cli.directory / "infra.yaml").write_text(yaml.safe_dump(infra))
+    session = Session(cli, "cluster up recipe.yaml --infra infra.yaml", 100, 40)
+    session.until("2 of 3 are up")
+    session.until("2/2 workers of w: Unschedulable")
+    for columns in (50, 200, 80):
+        session.resize(columns, 40)
+        wait_until(
+            lambda: sum("2 of 3 are up" in row for row in session.terminal.screen) == 1, f"one picture at {columns}", 60
+        )
+    node = f"gpu-{uuid.uuid4().hex[:8]}"
+    kwok_cluster.kubectl("create", "-f", "-", stdin=json.dumps(fake_node(node, **{GPU: "8"})))
+    try:
+        assert session.end() == 0
+    finally:
+        kwok_cluster.kubectl("delete", "node", node, "--wait=false")
+    screen = session.terminal.screen
+    assert re.fullmatch(r"3 of 3 are up after \S+, 6/6 pods ready, 8 GPUs held", screen[-4])
+    assert screen[-3:] == [
+        "raycluster/gym: created, ready, 0 workers", "raycluster/t: created, ready, 2 workers",
+        "deployment/judge: created, ready, 2 replicas",
+    ]  # fmt: skip
+    assert not [
+        row for row in screen if "Unschedulable" in row or row.startswith("  head")
+    ]  # nothing of the picture stays
+    cli.run("cluster down recipe.yaml --infra infra.yaml --yes")
 
 
 def test_ctrl_c_keeps_what_was_waited_for_and_a_resized_window_one_copy_of_it(cli: CommandLine) -> None:

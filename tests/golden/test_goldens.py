@@ -14,6 +14,7 @@ def test_each_golden_belongs_to_a_case() -> None:
     cases = {f"upstream/{case}" for case in test_upstream.CASES} | {f"examples/{case}" for case in test_examples.CASES}
     wanted = {f"{case}.{suffix}" for case in cases for suffix in ("txt", "sh" if "local" in case else "yaml")}
     wanted |= {f"panel/waiting-{columns}.txt" for columns in (80, 200)}  # tests/unit/test_panel.py
+    wanted |= {f"panel/together-{columns}.txt" for columns in (50, 80, 200)}  # tests/unit/test_units_panel.py
     assert {path.relative_to(EXPECTED).as_posix() for path in EXPECTED.rglob("*.*")} == wanted
 
 

@@ -146,8 +146,17 @@ def test_watching_prints_each_change_once_and_nothing_else(
         ["c", "Ready", "3/3"],
         ["c", "Degraded", "2/3"],
         ["d", "Ready", "3/3"],
-        ["c", "Deleted", "2/3"],
+        ["c", "Deleted", "-"],
     ]
+    assert (
+        len(
+            {
+                line.index("  " + word)
+                for line, word in zip(done.out.splitlines(), ["PODS", "3/3", "2/3", "3/3", "- "], strict=True)
+            }
+        )
+        == 1
+    )
     assert "lost (refused); reconnecting" in done.err
     assert "is back" in done.err
 

@@ -197,6 +197,24 @@ def test_a_health_url_that_does_not_answer_in_time_is_an_error_that_names_it(
     assert "kuberay.gym.daemon.healthCheckTimeoutS" in done.err
 
 
+def test_what_a_daemon_still_lacks_is_said_once_each(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = [503, 503, 502, 503, 200]
+
+    def ask(self: Any) -> None:
+        status = answers.pop(0)
+        if status != 200:
+            raise ClusterError(f"its health URL answers {status}", reason="Unhealthy")
+
+    monkeypatch.setattr("kubectl_nrl.watch.UrlHealth.ask", ask)
+    world.daemons(healthCheckUrl="http://gym-head-svc:9090/health")
+    done = world.up().ok()
+    daemon = "daemon gym-daemon of gym"
+    assert [line for line in done.err.splitlines() if line.startswith(daemon)] == [
+        f"{daemon}: submitted", f"{daemon}: its health URL answers 503", f"{daemon}: its health URL answers 502",
+        f"{daemon} is up",
+    ]  # fmt: skip
+
+
 def test_a_url_that_names_no_service_is_asked_by_a_job_on_the_cluster_that_is_taken_away_again(world: World) -> None:
     world.daemons(healthCheckUrl="http://localhost:9090/health")
     world.up().ok()

@@ -73,6 +73,20 @@ def test_a_terminal_made_narrow_and_wide_again_loses_nothing() -> None:
         assert terminal.screen == ["before 1", "before 2", "before 3", *["second" * 4] * 6]
 
 
+@pytest.mark.parametrize("columns", [80, 50, 200])
+def test_a_frame_at_the_top_of_the_screen_is_not_kept_above_it(columns: int) -> None:
+    terminal = Terminal(80, 4)
+    terminal.write("before\n")
+    panel = drawn(terminal, "x" * 79, "y" * 79, "z")
+    terminal.resize(columns)
+    panel.show(lambda columns, rows: [[(text, "")] for text in ("one", "two", "three")])
+    if columns >= 80:  # else some of it stands above the screen, where no program gets at it
+        assert terminal.screen == ["before", "one", "two", "three"]
+    panel.close(["last"])
+    assert terminal.screen[-1] == "last"
+    assert "one" not in terminal.screen
+
+
 def test_nothing_is_drawn_after_the_end() -> None:
     terminal = Terminal()
     panel = drawn(terminal, "one")
@@ -162,6 +176,21 @@ def test_a_panel_may_stay_as_lines_among_others(terminal: Terminal) -> None:
     panel.close(keep=True)
     output.progress("interrupted")
     assert terminal.screen == ["waits for a GPU", "interrupted"]
+
+
+def test_what_is_sent_meanwhile_is_a_line_of_the_panel_and_does_not_end_it(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = Output(env={"NO_COLOR": "1"})
+    panel = output.panel()
+    panel.draw(lambda columns, rows: [[("waits", "")]])
+    with output.transfer("uploading", 40 * 2**20) as sent:
+        sent(10 * 2**20)
+        panel.draw(lambda columns, rows: [[("waits", "")]] * min(rows - 1, 30))
+        assert terminal.screen == [*["waits"] * 8, "uploading 10.0/40.0 MiB"]
+    panel.draw(lambda columns, rows: [[("still waits", "")]])
+    assert terminal.screen == ["still waits"]
+    panel.close()
 
 
 def test_secrets_are_not_drawn(terminal: Terminal) -> None:

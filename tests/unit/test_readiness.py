@@ -44,7 +44,7 @@ UP = conditions(HeadPodReady="True", RayClusterProvisioned="True")
 def test_a_cluster_that_lacks_something_is_not_up_whatever_its_state_says(live: dict[str, Any], words: str) -> None:
     found = readiness_of(live)
     assert not found.ready
-    assert words in found.words
+    assert words in found.text
 
 
 def test_a_cluster_is_up_when_head_workers_and_conditions_say_so() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import threading
 import time
 from collections.abc import Callable
@@ -13,20 +14,28 @@ from fake_cluster import FakeCluster
 
 from kubectl_nrl.apply import Stopped, together
 from kubectl_nrl.errors import ClusterError, ExitCode, NrlError
-from kubectl_nrl.watch import UntilReady, ask_health, parts_of
+from kubectl_nrl.reasons import Snapshot
+from kubectl_nrl.watch import Connection, Unstartable, UntilReady, ask_health, parts_of, until_ready
 
 UP = [{"type": name, "status": "True"} for name in ("HeadPodReady", "RayClusterProvisioned")]
 
 
 class Bench:
+    """One cluster that is waited for, and who is told of it (`watch.Onlooker`)."""
+
     def __init__(self) -> None:
-        self.cluster, self.said = FakeCluster(), list[str]()
+        self.cluster, self.said, self.warned = FakeCluster(), list[str](), list[str]()
+        self.pictures: list[Snapshot] = []
+        self.say, self.warn, self.view, self.ready = (
+            self.said.append, self.warned.append, self.pictures.append, self.pictures.append,
+        )  # fmt: skip
+        self.connection = Connection(self.said.append)
         self.live = self.cluster.put(
             {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "c"}, "spec": {}}
         )
 
     def wait(self, *, seconds: float = 20.0, stop: threading.Event | None = None, **words: Any) -> Any:
-        until = UntilReady(self.cluster, self.live, say=self.said.append, **words)
+        until = UntilReady(self.cluster, self.live, self, **words)
         return until.until(time.monotonic() + seconds, stop or threading.Event())
 
     def when_watched(self, act: Callable[[], Any]) -> threading.Thread:
@@ -39,17 +48,18 @@ class Bench:
         thread.start()
         return thread
 
-    def ready(self) -> None:
+    def gets_ready(self) -> None:
         self.cluster.set_status("RayCluster", "c", conditions=UP)
 
 
 @pytest.fixture
-def bench() -> Bench:
+def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
+    monkeypatch.setattr(until_ready, "PROBE", 0.002)
     return Bench()
 
 
 def test_it_is_ready_when_the_watch_says_so(bench: Bench) -> None:
-    bench.when_watched(bench.ready)
+    bench.when_watched(bench.gets_ready)
     assert bench.wait()["status"]["conditions"] == UP
     assert bench.said == ["raycluster/c: accepted, KubeRay has not looked at it yet"]
 
@@ -89,6 +99,104 @@ def test_ready_pods_are_not_enough_the_dashboard_must_answer(bench: Bench) -> No
     bench.live = bench.cluster.put({**bench.live, "status": {"conditions": UP}})
     assert bench.wait(probe=probe) is not None
     assert "waiting for it to answer (nothing listens there)" in bench.said[0]
+
+
+def no_image(bench: Bench, name: str = "c") -> None:
+    """The head of the cluster cannot get its image."""
+    waiting = {"waiting": {"reason": "ImagePullBackOff", "message": "not found"}}
+    status = {"phase": "Pending", "containerStatuses": [{"name": "ray", "image": "x:typo", "state": waiting}]}
+    meta = {"name": f"{name}-head", "labels": {"ray.io/cluster": name, "ray.io/node-type": "head"}}
+    bench.cluster.put({"kind": "Pod", "metadata": meta, "spec": {}, "status": status})
+
+
+def test_giving_up_names_what_its_pods_wait_for(bench: Bench) -> None:
+    ticks = itertools.count()
+
+    def clock() -> float:
+        return next(ticks) + (1e9 if any(picture.troubles for picture in bench.pictures) else 0.0)
+
+    no_image(bench)
+    until = UntilReady(bench.cluster, bench.live, bench, clock=clock)
+    with pytest.raises(NrlError, match='looked at it yet; head: ImagePullBackOff, image "x:typo" not found') as caught:
+        until.until(1e8, threading.Event())
+    assert caught.value.exit_code == ExitCode.GAVE_UP
+    assert "infra.image=" in caught.value.hint
+
+
+def test_a_cause_is_not_counted_against_the_start_while_the_api_server_is_away(bench: Bench) -> None:
+    now, pictures = itertools.count(), bench.pictures
+
+    def view(picture: Snapshot) -> None:
+        """A long outage, seen from within; then it is over, and the cluster gets up."""
+        pictures.append(picture)
+        if len(pictures) == 3:
+            bench.cluster.say("LOST", ClusterError("no route", reason="Unreachable"))
+        elif len(pictures) == 24:
+            bench.cluster.say("BACK")
+            bench.gets_ready()
+
+    bench.view = view  # type: ignore[method-assign]
+    no_image(bench)
+    until = UntilReady(bench.cluster, bench.live, bench, start_limit=300.0, clock=lambda: next(now))
+    assert until.until(1e6, threading.Event()) is not None
+    assert bench.said.count("connection to the API server is back") == 1
+
+
+def test_an_outage_that_several_meet_is_said_once() -> None:
+    said: list[str] = []
+    connection = Connection(said.append)
+    for who in ("a", "b", "c"):
+        connection.lost(who, "no route")
+    connection.lost("a", "no route")
+    connection.leave("c")  # is not waited for any more
+    connection.back("a")
+    assert said == ["connection to the API server lost (no route), reconnecting"]
+    connection.back("b")
+    connection.back("b")
+    assert said[1:] == ["connection to the API server is back"]
+
+
+def test_a_start_is_given_up_on_a_cause_that_lasts(bench: Bench) -> None:
+    now = itertools.count()
+    no_image(bench)
+    until = UntilReady(bench.cluster, bench.live, bench, start_limit=300.0, clock=lambda: next(now))
+    with pytest.raises(Unstartable, match="ImagePullBackOff"):
+        until.until(1e6, threading.Event())
+    assert next(now) >= 300
+
+
+def test_what_the_object_itself_says_has_no_second_name_before_it(bench: Bench) -> None:
+    bench.live["metadata"]["creationTimestamp"] = "2026-11-30T11:00:00Z"
+    bench.cluster.put(bench.live)
+    meta = {"name": "new", "labels": {"ray.io/cluster": "c"}, "creationTimestamp": "2026-11-30T12:00:00Z"}
+
+    def clock() -> float:
+        return 1e9 if any("NotReconciled" in line for line in bench.said) else time.monotonic()
+
+    bench.cluster.put({"kind": "Pod", "metadata": {**meta, "deletionTimestamp": "2026-11-30T12:00:00Z"}, "status": {}})
+    until = UntilReady(bench.cluster, bench.live, bench, clock=clock)
+    with pytest.raises(NrlError, match="NotReconciled"):
+        until.until(1e8, threading.Event())
+    assert next(line for line in bench.said if "NotReconciled" in line).startswith("raycluster/c: NotReconciled, ")
+
+
+def test_where_pods_may_not_be_seen_its_controller_is_taken_at_its_word(bench: Bench) -> None:
+    bench.cluster.faults["watch", "Pod"] = ClusterError("pods is forbidden", status=403)
+    head = [{"type": "HeadPodReady", "status": "False", "reason": "ContainersNotReady"}]
+    bench.live = bench.cluster.put({**bench.live, "status": {"state": "", "conditions": head}})
+
+    def say(text: str) -> None:
+        bench.said.append(text)
+        if "ContainersNotReady" in text:
+            bench.gets_ready()
+
+    bench.say = say  # type: ignore[method-assign]
+    assert bench.wait() is not None
+    assert bench.said[:2] == [
+        "raycluster/c: its pods are starting",
+        "raycluster/c: its pods are starting: ContainersNotReady",
+    ]
+    assert bench.warned == ["pods cannot be watched: pods is forbidden"]
 
 
 def test_a_refused_token_is_no_wait(bench: Bench) -> None:
