@@ -7,6 +7,7 @@ an error is caught here and nowhere else.
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -19,17 +20,26 @@ from .errors import ExitCode, NrlError, PluginError, UsageError
 from .output import Output
 from .parser import FORMATS, PROG, did_you_mean, split_verb
 
+#: A full or read-only disk, a quota, too many open files.
+_EXHAUSTED = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE)
+
 
 def entry() -> NoReturn:
     """The console script. A reader that went away (`| head -1`) is no error."""
     # A stream that was closed before the start (`>&-`) is None: there is nobody to tell.
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+    code = int(ExitCode.CLUSTER)
     try:
         code = main(sys.argv[1:])
         sys.stdout.flush()
     except BrokenPipeError:
-        code = _reader_gone()
+        _let_go_of_stdout()
+        code = 128 + 13
+    except OSError:
+        # What stdout leads to has no room: `main` has said so, and what is left in the buffer goes nowhere.
+        _let_go_of_stdout()
+        code = code or int(ExitCode.CLUSTER)
     sys.exit(code)
 
 
@@ -66,7 +76,7 @@ def main(
         if isinstance(error.__cause__, KeyboardInterrupt):
             # Python before 3.12 makes a RuntimeError of a Ctrl-C that falls into the making of a class.
             return int(ExitCode.INTERRUPTED)
-        return _bug(error, argv, session)
+        return _machine_fault(error, session) or _bug(error, argv, session)
 
 
 def _dispatch(argv: list[str], session: Session) -> int:
@@ -167,6 +177,17 @@ def _explain(error: NrlError, session: Session) -> None:
         return
 
 
+def _machine_fault(error: Exception, session: Session) -> int:
+    """Say that the disk, or a limit, of this machine is what failed, which is no bug; 0 when it is not."""
+    if not isinstance(error, OSError):
+        return 0
+    if error.errno not in _EXHAUSTED and not (isinstance(error, PermissionError) and error.filename):
+        return 0
+    where = f"{error.filename}: " if error.filename else ""
+    session.output.failure(NrlError(f"{where}{error.strerror}", exit_code=ExitCode.CLUSTER))
+    return int(ExitCode.CLUSTER)
+
+
 def _bug(error: BaseException, argv: Sequence[str], session: Session) -> int:
     """An unexpected exception: its traceback goes into a file that only this user can read."""
     import platform
@@ -201,8 +222,7 @@ def _print_traceback(error: PluginError, output: Output) -> None:
         output.plain("".join(traceback.format_exception(type(cause), cause, cause.__traceback__)).rstrip())
 
 
-def _reader_gone() -> int:
+def _let_go_of_stdout() -> None:
     """Point stdout at nothing, or the interpreter's own flush at exit would complain."""
     devnull = os.open(os.devnull, os.O_WRONLY)
     os.dup2(devnull, sys.stdout.fileno())
-    return 128 + 13

@@ -1,5 +1,8 @@
 """The only module that prints: results as text, JSON or YAML on stdout, everything else on stderr, secrets redacted.
 
+Names and messages of a cluster are other people's text: what a terminal would obey in them is shown as an escape. A log alone is
+written as it is.
+
 Streams are looked up when something is printed, not when the object is made, so that a test (or a caller that redirects
 `sys.stdout`) sees what a terminal would.
 """
@@ -13,6 +16,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
+from .cells import harmless, obeyed
 from .errors import ConfigError, NrlError, Problem
 
 if TYPE_CHECKING:
@@ -110,7 +114,7 @@ class Output:
         """A line (or several) of data."""
         self.wrote = True
         with self._aside():
-            _write(sys.stdout, redact(text, self._secrets).rstrip("\n") + "\n")
+            _write(sys.stdout, redact(harmless(text), self._secrets).rstrip("\n") + "\n")
 
     def bytes(self, data: Raw) -> None:
         """Bytes of a job's log, as they are but for secrets of this environment. They end a panel: they may end within a line."""
@@ -173,7 +177,7 @@ class Output:
 
         def style(text: str, colour: str) -> str:
             # What the terminal cannot show takes one column, as it was counted.
-            text = redact(text, self._secrets).encode(encoding, "replace").decode(encoding)
+            text = redact(harmless(text), self._secrets).encode(encoding, "replace").decode(encoding)
             return self.style(text, colour) if colour else text
 
         return Live(lambda text: _write(sys.stderr, text), _size, style)
@@ -256,7 +260,7 @@ class Output:
         # What was printed on stdout must not overtake what is said about it.
         sys.stdout.flush()
         with self._aside():
-            _write(sys.stderr, redact(text, self._secrets) + "\n")
+            _write(sys.stderr, redact(harmless(text), self._secrets) + "\n")
 
 
 def render(result: Result, format: str) -> str:
@@ -290,12 +294,19 @@ def problem_data(problem: Problem) -> dict[str, Any]:
 
 def _dump(data: Any, format: str) -> str:
     if format == "json":
-        import json
-
-        return json.dumps(data, indent=2, ensure_ascii=False)
+        return json_text(data)
     import yaml
 
-    return str(yaml.safe_dump(data, sort_keys=False, allow_unicode=True))
+    text = str(yaml.safe_dump(data, sort_keys=False, allow_unicode=True))
+    return str(yaml.safe_dump(data, sort_keys=False, allow_unicode=False)) if obeyed(text) else text
+
+
+def json_text(data: Any) -> str:
+    """Data as JSON, in which a terminal obeys nothing."""
+    import json
+
+    # json.dumps escapes the control characters of ASCII only.
+    return harmless(json.dumps(data, indent=2, ensure_ascii=False), r"\u{:04x}")
 
 
 def _size(stream: TextIO | None = None) -> tuple[int, int]:

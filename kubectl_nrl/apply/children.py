@@ -11,7 +11,7 @@ from typing import Any
 
 from ..child_kinds import DRA_GROUP, WORKERS_ONLY, child_kinds, newest
 from ..errors import ClusterError
-from ..labels import RUN, labels_of
+from ..labels import RUN, is_child, labels_of
 from .release import LOOK
 
 
@@ -28,7 +28,7 @@ def take_children(cluster: Any, rayjob: Mapping[str, Any], warn: Callable[[str],
             if error.status != 403:  # who may not list them has hardly made any
                 warn(f"{kind}s of run {run} may be left: {error.message}; kubectl nrl clean")
             continue
-        for child in found:
+        for child in (obj for obj in found if is_child(obj, rayjob)):
             name, uid = child["metadata"]["name"], child["metadata"]["uid"]
             try:
                 cluster.delete(version, kind, name, meta["namespace"], uid=uid)

@@ -29,6 +29,8 @@ Items = list[dict[str, Any]]
 MANAGER = "kubectl-nrl"
 #: Objects per page of a list, as kubectl asks for them.
 PAGE = 500
+#: What no object is called, and what a URL would take for all objects of a kind (a DELETE of it deletes them all), or for another place.
+NO_NAMES = ("", ".", "..")
 
 _PATCHES = {
     "merge": "application/merge-patch+json",
@@ -83,6 +85,8 @@ class Cluster:
         A kind that is not served is a `ClusterError` (reason NotServed).
         """
         resource, namespace = self._resource(api_version, kind, namespace)
+        if name in NO_NAMES:
+            return None
         doing = errors.describe("get", resource.title, name, namespace)
         code, body = self.client.send("GET", resource.path(namespace, name), doing=doing)
         if code == 404 and errors.absent(body, name):
@@ -92,6 +96,8 @@ class Cluster:
     def metadata(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> dict[str, Any] | None:
         """The object's metadata alone, or None when it is not there: a Secret's values are then never sent."""
         resource, namespace = self._resource(api_version, kind, namespace)
+        if name in NO_NAMES:
+            return None
         doing = errors.describe("get", resource.title, name, namespace)
         headers = {"Accept": "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"}
         code, body = self.client.send("GET", resource.path(namespace, name), doing=doing, headers=headers)
@@ -187,6 +193,8 @@ class Cluster:
         """Delete it; False when it was not there. With `uid`, another object of that name is left alone (and False);
         with `version`, one that changed since that resourceVersion has status 409."""
         resource, namespace = self._resource(api_version, kind, namespace)
+        if name in NO_NAMES:
+            return False
         body: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": propagation}
         if uid or version:
             conditions = {"uid": uid, "resourceVersion": version}

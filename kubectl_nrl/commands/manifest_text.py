@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from ..cells import obeyed
 from ..labels import SUBMISSION, annotations_of
 
 if TYPE_CHECKING:
@@ -69,7 +70,12 @@ def plain(value: Any) -> Any:
 
 def to_yaml(data: Any) -> str:
     """One document in the form used here."""
-    return str(yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1_000_000))
+    text = _dumped(data, True)
+    return _dumped(data, False) if obeyed(text) else text
+
+
+def _dumped(data: Any, allow_unicode: bool) -> str:
+    return str(yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=allow_unicode, width=1_000_000))
 
 
 def _document(manifest: dict[str, Any], decoded: Mapping[str, str]) -> str:

@@ -10,6 +10,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError, ExitCode, UsageError
+from ..output import json_text
 from ..parser import PROG
 from .cluster_plan import cluster_plan
 from .connecting import open_cluster
@@ -139,9 +140,7 @@ def _print(args: argparse.Namespace, session: Session, run: RunInfo, config: Con
     refuse(plan.problems)
     session.output.problems(plan.problems)
     if session.output.format == "json":
-        import json
-
-        session.output.line(json.dumps(plan_list(plan), indent=2, ensure_ascii=False))
+        session.output.line(json_text(plan_list(plan)))
     else:
         session.output.line(plan_yaml(plan))
     return ExitCode.OK
