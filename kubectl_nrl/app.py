@@ -7,6 +7,7 @@ an error is caught here and nowhere else.
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -21,19 +22,26 @@ from .output import Output
 from .parser import FORMATS, PROG, did_you_mean, split_verb
 from .streams import silence
 
+#: A full or read-only disk, a quota, too many open files.
+_EXHAUSTED = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE)
+
 
 def entry() -> NoReturn:
     """The console script. A reader that went away (`| head -1`) is no error; SIGTERM and SIGHUP end it as Ctrl-C does."""
     # A stream that was closed before the start (`>&-`) is None: there is nobody to tell.
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
-    endings = Endings.listen()
+    endings, code = Endings.listen(), int(ExitCode.FAILED)
     try:
         code = endings.exit_code(main(sys.argv[1:]))
         sys.stdout.flush()
     except BrokenPipeError:
         silence(sys.stdout)  # or the interpreter's own flush at exit would complain
         code = 128 + 13
+    except OSError:
+        # What stdout leads to has no room: `main` has said so, and what is left in the buffer goes nowhere.
+        silence(sys.stdout)
+        code = code or int(ExitCode.FAILED)
     sys.exit(code)
 
 
@@ -71,7 +79,7 @@ def main(
         if isinstance(error.__cause__, KeyboardInterrupt):
             # Python before 3.12 makes a RuntimeError of a Ctrl-C that falls into the making of a class.
             return int(ExitCode.INTERRUPTED)
-        return _bug(error, argv, session)
+        return _machine_fault(error, session) or _bug(error, argv, session)
 
 
 def _dispatch(argv: list[str], session: Session) -> int:
@@ -172,6 +180,17 @@ def _explain(error: NrlError, session: Session) -> None:
             error.hint = session.manager.explain(error)
     except NrlError:
         return
+
+
+def _machine_fault(error: Exception, session: Session) -> int:
+    """Say that the disk, or a limit, of this machine is what failed, which is no bug; 0 when it is not."""
+    if not isinstance(error, OSError):
+        return 0
+    if error.errno not in _EXHAUSTED and not (isinstance(error, PermissionError) and error.filename):
+        return 0
+    where = f"{error.filename}: " if error.filename else ""
+    session.output.failure(NrlError(f"{where}{error.strerror}", exit_code=ExitCode.CLUSTER))
+    return int(ExitCode.CLUSTER)
 
 
 def _bug(error: BaseException, argv: Sequence[str], session: Session) -> int:

@@ -6,9 +6,35 @@ break a layout that counts characters.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 ELLIPSIS = "…"
+
+#: What a terminal obeys instead of showing it: control characters (C0 but newline and tab, DEL, C1), line and paragraph separators,
+#: and the marks by which text can be made to read in another order than it has (Unicode's Bidi_Control).
+_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+#: The colours that this program writes (`Output.style`, `Output.tag`).
+_COLOUR = re.compile("\033\\[(?:[012]|3[1-6])m")
+
+
+def obeyed(text: str) -> bool:
+    """Whether a terminal would obey some of the text."""
+    return _OBEYED.search(text) is not None
+
+
+def harmless(text: str, escape: str = r"\x{:02x}", wide: str = r"\u{:04x}") -> str:
+    """The text with all that a terminal would obey shown as an escape, but for newlines, tabs and this program's colours."""
+    if not obeyed(text):
+        return text
+
+    def shown(match: re.Match[str]) -> str:
+        code = ord(match[0])
+        if code == 0x1B and _COLOUR.match(text, match.start()):
+            return match[0]
+        return (escape if code < 256 else wide).format(code)
+
+    return _OBEYED.sub(shown, text)
 
 
 def printable(text: str) -> str:

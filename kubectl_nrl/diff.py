@@ -7,9 +7,6 @@ is the same when every rendered field equals the live one.
 
 from __future__ import annotations
 
-import base64
-import binascii
-import gzip
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -22,6 +19,7 @@ from .manifests.merge import FieldPath, leaves, show_path
 from .plan.model import PlannedObject
 from .redaction import REDACTED, is_credential
 from .schema.quantities import quantity
+from .script import unpack
 
 Verdict = Literal["absent", "same", "drifted", "going", "foreign"]
 
@@ -86,12 +84,10 @@ def judge(planned: PlannedObject, live: Mapping[str, Any] | None, user: User, ig
 
 def last_applied(obj: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """What was rendered when the object was made; None where it does not say, or says it in a form that cannot be read."""
-    packed = annotations_of(obj).get(LAST_APPLIED)
-    if not packed:
-        return None
+    text = unpack(annotations_of(obj).get(LAST_APPLIED) or "")
     try:
-        found = json.loads(gzip.decompress(base64.b64decode(packed, validate=True)))
-    except (binascii.Error, OSError, EOFError, ValueError):
+        found = json.loads(text or "null")
+    except (ValueError, RecursionError):
         return None
     return found if isinstance(found, Mapping) else None
 

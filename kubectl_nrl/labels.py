@@ -57,6 +57,18 @@ def annotations_of(obj: Mapping[str, Any]) -> Mapping[str, str]:
     return obj.get("metadata", {}).get("annotations") or {}
 
 
+def is_child(obj: Mapping[str, Any], run: Mapping[str, Any]) -> bool:
+    """Whether an object was made for that run (a RayJob): its owner is, or, before it could be told of one, its labels are the run's.
+
+    Labels alone are no proof, since anybody may write them: an object that something else owns is never the run's.
+    """
+    owners = {ref.get("uid") for ref in obj["metadata"].get("ownerReferences") or ()}
+    if owners:
+        return run["metadata"]["uid"] in owners
+    mine, its = labels_of(run), labels_of(obj)
+    return bool(mine.get(RUN)) and all(its.get(key) == mine.get(key) for key in (RUN, OWNER))
+
+
 @dataclass(frozen=True)
 class Ownership:
     """Whose an object is: `owner` as its labels say (empty: nobody's), `mine` when that is the asking user."""

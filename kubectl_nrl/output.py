@@ -1,5 +1,8 @@
 """The only module that prints: results as text, JSON or YAML on stdout, everything else on stderr, secrets redacted.
 
+Names and messages of a cluster are other people's text: what a terminal would obey in them is shown as an escape. A log alone is
+written as it is.
+
 Streams are looked up when something is printed, not when the object is made, so that a test (or a caller that redirects
 `sys.stdout`) sees what a terminal would.
 """
@@ -13,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, TextIO
 
 from . import streams
+from .cells import harmless
 from .errors import ConfigError, NrlError, Problem
 from .redaction import REDACTED, redact, secrets_of
 from .result_forms import Result, dump, error_data, render
@@ -67,7 +71,7 @@ class Output:
         """A line (or several) of data."""
         self.wrote = True
         with self._aside():
-            streams.to_readers(redact(text, self._secrets).rstrip("\n") + "\n")
+            streams.to_readers(redact(harmless(text), self._secrets).rstrip("\n") + "\n")
 
     def bytes(self, data: Raw) -> None:
         """Bytes of a job's log, as they are but for secrets of this environment. They end a panel: they may end within a line."""
@@ -149,7 +153,7 @@ class Output:
 
         def style(text: str, colour: str) -> str:
             # What the terminal cannot show takes one column, as it was counted.
-            text = redact(text, self._secrets).encode(encoding, "replace").decode(encoding)
+            text = redact(harmless(text), self._secrets).encode(encoding, "replace").decode(encoding)
             return self.style(text, colour) if colour else text
 
         return Live(streams.to_people, _size, style)
@@ -232,7 +236,7 @@ class Output:
         # What was printed on stdout must not overtake what is said about it.
         sys.stdout.flush()
         with self._aside():
-            streams.to_people(redact(self._complete(text), self._secrets) + "\n")
+            streams.to_people(redact(harmless(self._complete(text)), self._secrets) + "\n")
 
     def _hidden(self) -> Iterator[Raw]:
         return (secret.encode() for secret in self._secrets)

@@ -13,6 +13,9 @@ from typing import Any
 READY, STARTING, DEGRADED, HEAD_DOWN = "Ready", "Starting", "Degraded", "HeadNotReady"
 SUSPENDED, SUSPENDING, FAILED, TERMINATING, CREATED = "Suspended", "Suspending", "Failed", "Terminating", "Created"
 
+#: Digits of the largest count that is believed.
+_DIGITS = 9
+
 _WORDS = {
     READY: "ready",
     STARTING: "its pods are starting",
@@ -49,7 +52,7 @@ def describe(state: str) -> str:
 def head_ready(raycluster: Mapping[str, Any]) -> bool:
     """Whether its head pod is ready, by KubeRay's condition, else (KubeRay before 1.3 has none) by the state of all."""
     head = condition(raycluster, "HeadPodReady")
-    return head["status"] == "True" if head else _status(raycluster).get("state") == "ready"
+    return head.get("status") == "True" if head else _status(raycluster).get("state") == "ready"
 
 
 def pods_of(raycluster: Mapping[str, Any]) -> tuple[int, int]:
@@ -86,9 +89,9 @@ def is_true(obj: Mapping[str, Any], kind: str) -> bool:
 
 
 def whole(value: Any) -> int:
-    """A count of KubeRay's; 0 for what is none."""
+    """A count of KubeRay's, or of `rayStartParams`, where any text may stand; 0 for what is none, or an absurd one."""
     text = str(value or "0")
-    return int(text) if text.isdecimal() else 0
+    return int(text) if text.isdecimal() and len(text) <= _DIGITS else 0
 
 
 def _held_back(raycluster: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import Any
 
 from .errors import ExitCode
@@ -92,13 +92,14 @@ def describe(status: Mapping[str, Any]) -> str:
 
 
 def parse_time(text: Any) -> datetime | None:
-    """A Kubernetes timestamp (RFC 3339, UTC), or None when there is none."""
+    """A Kubernetes timestamp (RFC 3339), aware; None for what is none. One without a zone is UTC, as all that is written here."""
     if not isinstance(text, str) or not text:
         return None
     try:
-        return datetime.fromisoformat(text.replace("Z", "+00:00"))
+        found = datetime.fromisoformat(text.replace("Z", "+00:00"))
     except ValueError:
         return None
+    return found if found.tzinfo else found.replace(tzinfo=timezone.utc)
 
 
 def duration(status: Mapping[str, Any], now: datetime | None = None) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from .cells import harmless, obeyed
 from .errors import ConfigError, NrlError, Problem
 
 
@@ -49,9 +50,16 @@ def problem_data(problem: Problem) -> dict[str, Any]:
 def dump(data: Any, format: str) -> str:
     """Data as `json` or `yaml`."""
     if format == "json":
-        import json
-
-        return json.dumps(data, indent=2, ensure_ascii=False)
+        return json_text(data)
     import yaml
 
-    return str(yaml.safe_dump(data, sort_keys=False, allow_unicode=True))
+    text = str(yaml.safe_dump(data, sort_keys=False, allow_unicode=True))
+    return str(yaml.safe_dump(data, sort_keys=False, allow_unicode=False)) if obeyed(text) else text
+
+
+def json_text(data: Any) -> str:
+    """Data as JSON, in which a terminal obeys nothing."""
+    import json
+
+    # json.dumps escapes the control characters of ASCII only.
+    return harmless(json.dumps(data, indent=2, ensure_ascii=False), r"\u{:04x}")

@@ -9,6 +9,9 @@ from pathlib import Path
 #: The record in the directory of a run or cluster of this machine, and where its long-lived clusters have theirs.
 LOCAL_RECORD, CLUSTERS = "local.json", "clusters"
 
+#: Longest name of a Kubernetes object; file systems take as much.
+NAME_MAX = 253
+
 
 #: Where nothing can be: what is made of it fails with an error that says why.
 _NOWHERE = Path(os.devnull) / "HOME is not set"
@@ -29,7 +32,7 @@ def state_home(env: Mapping[str, str]) -> Path:
 
 def directory(run_id: str, env: Mapping[str, str]) -> Path:
     """Where a run's copy lives. `run_id` is a checked run id or a Kubernetes name: neither can leave the directory."""
-    if not run_id or run_id.startswith(".") or "/" in run_id or "\0" in run_id:
+    if not run_id or run_id.startswith(".") or "/" in run_id or "\0" in run_id or len(run_id) > NAME_MAX:
         raise ValueError(f"not a run id: {run_id!r}")
     return state_home(env) / run_id
 

@@ -12,13 +12,18 @@ import gzip
 import hashlib
 import re
 import shlex
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from .checkout import Checkout, comparison
 
 #: The longest encoded line: one argument of a Linux process ends at 128 KiB.
 LINE_MAX = 96 * 1024
+
+#: Bytes of the largest text that is unpacked from what lies on a cluster; a script in a ConfigMap has a tenth of that.
+UNPACKED_MAX = 64 << 20
 
 #: Where the ConfigMap with a script too long for a line is mounted.
 MOUNT = "/etc/kubectl-nrl"
@@ -86,11 +91,22 @@ def mounted_line(run_id: str) -> str:
 
 
 def decode(line: str) -> str | None:
-    """The script inside an encoded line; None when the text is no such line."""
+    """The script inside an encoded line; None when the text is no such line, or holds no script."""
     found = _LINE.fullmatch(line.strip())
-    if not found:
+    return unpack(found[1]) if found else None
+
+
+def unpack(packed: Any) -> str | None:
+    """The text that was gzipped and encoded in base64; None for what is no such text, or expands beyond all measure.
+
+    What lies on a cluster may be anybody's: a megabyte of it may expand to a gigabyte.
+    """
+    try:
+        expander = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+        data = expander.decompress(base64.b64decode(str(packed), validate=True), UNPACKED_MAX)
+        return data.decode() if expander.eof else None
+    except (ValueError, zlib.error):
         return None
-    return gzip.decompress(base64.b64decode(found[1])).decode()
 
 
 def embedded(script: str, name: str) -> str:

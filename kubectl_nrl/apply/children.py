@@ -11,7 +11,7 @@ from typing import Any
 
 from ..child_kinds import DRA_GROUP, WORKERS_ONLY, child_kinds, newest
 from ..errors import ClusterError
-from ..labels import RUN, labels_of
+from ..labels import RUN, is_child, labels_of
 from .release import LOOK
 
 
@@ -33,10 +33,7 @@ def take_children(cluster: Any, rayjob: Mapping[str, Any], warn: Callable[[str],
             if error.status != 403:  # who may not list them has hardly made any
                 warn(f"{kind}s of run {run} may be left: {error.message}; {clean}")
             continue
-        for child in found:
-            owners = {ref.get("uid") for ref in child["metadata"].get("ownerReferences") or ()}
-            if owners and meta["uid"] not in owners:
-                continue  # of an earlier run that had the same id
+        for child in (obj for obj in found if is_child(obj, rayjob)):
             name, uid = child["metadata"]["name"], child["metadata"]["uid"]
             try:
                 cluster.delete(version, kind, name, meta["namespace"], uid=uid)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..api import User
 from ..errors import ClusterError, NrlError
-from ..labels import RUN, labels_of, ownership
+from ..labels import RUN, is_child, ownership
 from ..rayjob_state import describe, outcome, parse_time, span, status_of
 from .release import delete_run, wait_gone
 
@@ -117,7 +117,7 @@ def _free_child(obj: PlannedObject, namespace: str, cluster: Any, holder: Mappin
     if live is None:
         return
     words = f"{obj.kind.lower()}/{obj.name}"
-    if holder is not None and not live["metadata"].get("deletionTimestamp") and _belongs(live, holder):
+    if holder is not None and not live["metadata"].get("deletionTimestamp") and is_child(live, holder):
         cluster.delete(obj.api_version, obj.kind, obj.name, namespace, uid=live["metadata"]["uid"])
     elif not live["metadata"].get("deletionTimestamp"):
         raise ClusterError(
@@ -129,10 +129,3 @@ def _free_child(obj: PlannedObject, namespace: str, cluster: Any, holder: Mappin
     finalizers = ", ".join(live["metadata"].get("finalizers") or ())
     say(f"{words} is still being deleted{f' (finalizers: {finalizers})' if finalizers else ''}; waiting for it to go")
     wait_gone(cluster, live, within=TERMINATING)
-
-
-def _belongs(live: Mapping[str, Any], holder: Mapping[str, Any]) -> bool:
-    """Whether a child is the replaced run's: by its owner, or by its run label where the owner was never set."""
-    owners = {ref.get("uid") for ref in live["metadata"].get("ownerReferences") or ()}
-    run = labels_of(holder).get(RUN)
-    return holder["metadata"]["uid"] in owners or (bool(run) and labels_of(live).get(RUN) == run)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ExitCode, NrlError, UsageError
 from ..parser import FORMATS, PROG
-from ..result_forms import render
+from ..result_forms import json_text, render
 from .planning import CHECK_RUN_ID, add_plan_arguments, load_config, load_plan, plan_options, refuse
 from .session import Session
 from .uploading import look
@@ -62,7 +62,7 @@ def handle(args: argparse.Namespace, session: Session) -> ExitCode:
     if args.manifests_only:
         from .manifest_text import plan_list, plan_yaml
 
-        text = _json(plan_list(plan)) if form == "json" else plan_yaml(plan)
+        text = json_text(plan_list(plan)) if form == "json" else plan_yaml(plan)
     else:
         from .check_screen import Checked
 
@@ -115,13 +115,7 @@ def _schema(session: Session, form: str) -> str:
         from .manifest_text import plain, to_yaml
 
         return to_yaml(plain(schema))
-    return _json(schema)
-
-
-def _json(data: Any) -> str:
-    import json
-
-    return json.dumps(data, indent=2, ensure_ascii=False)
+    return json_text(schema)
 
 
 def _deliver(text: str, file: Path | None, session: Session) -> None:

@@ -6,13 +6,12 @@ The RayJob holds what is submitted; only the code comes from this machine.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from ..errors import ExitCode, UsageError
-from ..labels import SUBMISSION, annotations_of, ownership
-from ..runs import RunRecord, script_of
+from ..labels import SUBMISSION, ownership
+from ..runs import RunRecord, script_of, submission_of
 from ..script import embedded
 from .connecting import observer, paste
 from .handover import Handover
@@ -52,12 +51,22 @@ def _record(session: Session, run: RunRecord) -> Mapping[str, Any]:
     follow = paste(session, run.namespace, "job", "logs", run.id, "-f")
     if run.final:
         raise UsageError(f"run {run.id} is over ({run.description})", follow.removesuffix(" -f"))
-    text = annotations_of(run.rayjob).get(SUBMISSION)
-    if not text:
+    record = submission_of(run)
+    if record is None:
         raise UsageError(f"run {run.id} has nothing to upload: KubeRay submits it by itself", follow)
     if (run.rayjob.get("spec") or {}).get("jobId"):
         raise UsageError(f"run {run.id} is submitted already ({run.description})", follow)
-    record: Mapping[str, Any] = json.loads(text)
+    paths = record.get("uploadPaths") or []
+    if not (
+        record.get("line")
+        and record.get("codeSource")
+        and isinstance(paths, list)
+        and all(isinstance(p, str) for p in paths)
+    ):
+        raise UsageError(
+            f"what is left to submit of run {run.id} cannot be read (annotation {SUBMISSION})",
+            "stop the run, and start it anew",
+        )
     return record
 
 
@@ -77,11 +86,12 @@ def _handover(
     from .uploading import code_source, prepare, request
 
     script = script_of(cluster, run)
-    if script is None:
-        raise UsageError(f"run {run.id} was not made by this program: it cannot be submitted from here")
+    try:
+        recipe, entrypoint = embedded(script or "", "recipe.yaml"), embedded(script or "", "entrypoint.sh").rstrip("\n")
+    except ValueError:
+        raise UsageError(f"run {run.id} was not made by this program: it cannot be submitted from here") from None
     source = code_source(session, str(record["codeSource"]))
-    asked = request(session, args.repo_root, record.get("uploadPaths"), embedded(script, "recipe.yaml"))
+    asked = request(session, args.repo_root, record.get("uploadPaths"), recipe)
     prepared = prepare(session, source, asked)
     info = RunInfo(run.id, session.clock(), session.user)
-    entrypoint = embedded(script, "entrypoint.sh").rstrip("\n")
     return Handover(session, cluster, run.namespace, info, str(record["line"]), entrypoint, source, prepared)

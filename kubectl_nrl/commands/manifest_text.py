@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from ..cells import obeyed
 from ..labels import SUBMISSION, annotations_of
+from ..result_forms import json_text
 
 if TYPE_CHECKING:
     from ..output import Output
@@ -62,9 +64,7 @@ def plan_list(plan: Plan) -> dict[str, Any]:
 def print_plan(output: Output, plan: Plan) -> None:
     """What `--dry-run` prints: every object, as YAML documents or, with `-o json`, as one List."""
     if output.format == "json":
-        import json
-
-        output.line(json.dumps(plan_list(plan), indent=2, ensure_ascii=False))
+        output.line(json_text(plan_list(plan)))
     else:
         output.line(plan_yaml(plan))
 
@@ -80,7 +80,12 @@ def plain(value: Any) -> Any:
 
 def to_yaml(data: Any) -> str:
     """One document in the form used here."""
-    return str(yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1_000_000))
+    text = _dumped(data, True)
+    return _dumped(data, False) if obeyed(text) else text
+
+
+def _dumped(data: Any, allow_unicode: bool) -> str:
+    return str(yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=allow_unicode, width=1_000_000))
 
 
 def _document(manifest: dict[str, Any], decoded: Mapping[str, str]) -> str:

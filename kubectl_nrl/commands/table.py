@@ -1,9 +1,11 @@
-"""Rows as aligned columns, for people."""
+"""Rows as aligned columns, for people: one line each, whatever stands in the values."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+from ..cells import fill, printable, width
 
 
 @dataclass
@@ -33,10 +35,14 @@ class Columns:
 
     def _fit(self, row: Mapping[str, str]) -> None:
         for name in self.names:
-            self.widths[name] = max(self.widths.get(name, 0), len(row[name] or "-"))
+            self.widths[name] = max(self.widths.get(name, 0), width(_cell(row[name])))
 
     def _line(self, row: Mapping[str, str]) -> str:
-        return "   ".join((row[name] or "-").ljust(self.widths[name]) for name in self.names).rstrip()
+        return "   ".join(fill(_cell(row[name]), self.widths[name]) for name in self.names).rstrip()
+
+
+def _cell(value: str) -> str:
+    return printable(value) or "-"
 
 
 def table(rows: Sequence[Mapping[str, str]]) -> str:

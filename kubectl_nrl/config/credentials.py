@@ -15,6 +15,8 @@ _NAME = re.compile(
     r"(?:^|_)(?:TOKEN|API_?KEY|SECRET|SECRET_KEY|ACCESS_KEY|PRIVATE_KEY|PASSWORD|PASSWD)$", re.IGNORECASE
 )
 _ENVIRONMENT = re.compile(r"(?:^|_)env$", re.IGNORECASE)
+#: Characters from which on a credential is told from a word.
+_LONG = 12
 _NUMBER_OR_BOOL = re.compile(
     r"[-+]?[0-9][0-9_.]*(?:[eE][-+]?[0-9]+)?|true|false|yes|no|on|off|null|none|~", re.IGNORECASE
 )
@@ -55,6 +57,36 @@ def is_literal(value: object) -> bool:
 def literals(root: Node) -> list[Problem]:
     """An error for every credential written out in a resolved infra tree, at the line of its value."""
     return [_problem(path, name, node.origin) for path, name, node in _written_out((), root)]
+
+
+def leaked(root: Node, env: Mapping[str, str]) -> list[Problem]:
+    """An error for every value that holds the text of a credential of this machine's environment, whatever it is called there.
+
+    It may have come by `${oc.env:HF_TOKEN}`, or by a shell that put a variable's value into an override.
+    """
+    secrets = {name: value for name, value in env.items() if names_credential(name) and _unmistakable(value)}
+    return [
+        Problem(
+            f"{dotted(path)}: holds the value of this machine's {name}, which would be visible in the job and the manifests",
+            node.origin,
+            f"keep it in a Secret: {{name: {name}, valueFrom: {{secretKeyRef: {{name: my-secret, key: {name}}}}}}} in the pod's env",
+        )
+        for path, node in (_texts((), root) if secrets else ())
+        for name, value in secrets.items()
+        if value in node.value
+    ]
+
+
+def _unmistakable(value: str) -> bool:
+    """Whether a text that holds this value can only mean the credential: not every password is unlike ordinary words."""
+    return len(value) >= _LONG and any(c.isdigit() for c in value) and is_literal(value)
+
+
+def _texts(path: tuple[Key, ...], node: Node) -> Iterator[tuple[tuple[Key, ...], Node]]:
+    if isinstance(node.value, str):
+        yield path, node
+    for key, child in node.children():
+        yield from _texts((*path, key), child)
 
 
 def _problem(path: tuple[Key, ...], name: str, origin: Origin | None) -> Problem:

@@ -65,7 +65,12 @@ class _Loading:
         outer = recipe if embedded is not None and infra_path is None else None
         values = InfraValues(Resolver(written, self.env, self.user.name, outer), self.files.texts, self.problems)
         resolved = values.resolve(written)
-        self.problems.extend(credentials.literals(resolved))
+        written_out = credentials.literals(resolved)
+        self.problems.extend(written_out)
+        self.problems.extend(
+            p for p in credentials.leaked(resolved, self.env) if p.origin not in {w.origin for w in written_out}
+        )
+        self.problems.extend(credentials.leaked(submitted, self.env))
         entry_words = self._entrypoint_words(resolved, recipe_words)
         effective = self._with_words(recipe, entry_words, for_recipe, resolved) if entry_words else submitted
         self._warn_of_user()

@@ -74,7 +74,7 @@ def _claimed(session: Path) -> list[int]:
     try:
         roles = json.loads((session / _FILE).read_text(encoding="utf-8"))
         return [int(port) for role in roles.values() for port in role.values()]
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError, TypeError, RecursionError):
         return []
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..errors import ExitCode
+from ..rayjob_state import parse_time
 from ..run_directory import LOCAL_RECORD
 
 FILE = LOCAL_RECORD
@@ -135,7 +136,7 @@ def read(folder: Path) -> LocalRecord | None:
     try:
         data = json.loads((folder / FILE).read_text(encoding="utf-8"))
         return _parse(data, folder, supervised)
-    except (OSError, ValueError, TypeError, AttributeError):
+    except (OSError, ValueError, TypeError, AttributeError, KeyError, RecursionError):
         return None
 
 
@@ -165,13 +166,32 @@ def is_alive(folder: Path) -> bool:
 
 
 def _parse(data: Mapping[str, Any], folder: Path, supervised: bool) -> LocalRecord:
-    known = {f.name for f in fields(LocalRecord)} - {"folder", "supervised"}
-    values = {key: value for key, value in data.items() if key in known}
+    known = {f.name: f for f in fields(LocalRecord)}
+    values = {key: value for key, value in data.items() if key in known and key not in ("folder", "supervised")}
     roles = {name: Role(r["address"], r["dashboard"], r["ports"]) for name, r in values.pop("roles", {}).items()}
-    values["left"] = tuple(values.get("left") or ())
+    values["left"] = tuple(map(int, values.get("left") or ()))
     values["expects"] = dict(values.get("expects") or {})
-    return LocalRecord(**values, roles=roles, folder=folder, supervised=supervised)
+    found = LocalRecord(**values, roles=roles, folder=folder, supervised=supervised)
+    _require_types(found)
+    return found
+
+
+def _require_types(found: LocalRecord) -> None:
+    """Raises TypeError for a file that somebody else wrote: what reads a record trusts its types."""
+    texts = [getattr(found, f.name) for f in fields(found) if f.type in ("str", "Form")]
+    texts += [text for role in found.roles.values() for text in (role.address, role.dashboard)]
+    texts += [*found.results, *found.results.values(), *found.expects, *found.expects.values()]
+    numbers = [
+        found.exit_status or 0,
+        found.gpus or 0,
+        found.supervisor,
+        *(p for r in found.roles.values() for p in r.ports.values()),
+    ]
+    if not (
+        all(isinstance(text, str) and "\0" not in text for text in texts) and all(isinstance(n, int) for n in numbers)
+    ):
+        raise TypeError("not a record")
 
 
 def _time(text: str) -> datetime | None:
-    return datetime.fromisoformat(text.replace("Z", "+00:00")) if text else None
+    return parse_time(text)

@@ -45,9 +45,10 @@ def make(short: str, owner: Path, base: Path | None = None) -> Path:
 def owner_of(session: Path) -> Path | None:
     """The run's directory that a session belongs to; None when it does not say."""
     try:
-        return Path((session / OWNER).read_text(encoding="utf-8"))
-    except OSError:
+        text = (session / OWNER).read_text(encoding="utf-8")
+    except (OSError, ValueError):
         return None
+    return Path(text) if text.startswith("/") and "\0" not in text else None
 
 
 def owned(session: str, owner: Path) -> str:
@@ -56,9 +57,11 @@ def owned(session: str, owner: Path) -> str:
 
 
 def existing(base: Path | None = None) -> list[Path]:
-    """All session directories of this user."""
+    """All session directories of this user; none where somebody else has made the place for them, and may have put anything there."""
+    parent = root(base)
     try:
-        return sorted(p for p in root(base).iterdir() if p.is_dir() and not p.is_symlink())
+        _refuse_foreign(parent)
+        return sorted(p for p in parent.iterdir() if p.is_dir() and not p.is_symlink())
     except OSError:
         return []
 

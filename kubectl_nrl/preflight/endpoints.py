@@ -7,6 +7,7 @@ infra/examples/endpoint-registry-rbac.yaml lists the verbs).
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +50,7 @@ def _account(cluster: Any, namespace: str, account: str) -> Check:
 
 def grant(namespace: str, account: str) -> str:
     """The RBAC to apply, as one line to paste."""
+    namespace, account = shlex.quote(namespace), shlex.quote(account)
     role = f"kubectl create role {ROLE} -n {namespace} --resource=configmaps --verb={','.join(_VERBS)}"
     binding = f"kubectl create rolebinding {ROLE} -n {namespace} --role={ROLE} --serviceaccount={namespace}:{account}"
     return f"{role} && {binding}"

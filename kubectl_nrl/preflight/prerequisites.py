@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -57,6 +58,7 @@ def _where(kind: str, namespace: str) -> str:
 
 def _make(kind: str, name: str, namespace: str) -> str:
     """What makes it, or shows what there is instead."""
+    name, namespace = shlex.quote(name), shlex.quote(namespace)
     commands = {
         "PersistentVolumeClaim": f"kubectl get pvc -n {namespace}   # then name one of them, or ask an admin for {name}",
         "ServiceAccount": f"kubectl create serviceaccount {name} -n {namespace}",
@@ -135,7 +137,8 @@ def _is_pull(refs: Sequence[Reference]) -> bool:
 
 
 def _create(kind: str, name: str, namespace: str, keys: Sequence[str], pull: bool = False) -> str:
-    """A command that keeps the value off the command line."""
+    """A command that keeps the value off the command line; the names come from a file, and mean nothing to a shell."""
+    name, namespace, keys = shlex.quote(name), shlex.quote(namespace), [shlex.quote(key) for key in keys]
     if pull:
         return f"kubectl create secret docker-registry {name} -n {namespace} --from-file=.dockerconfigjson=$HOME/.docker/config.json"
     # A name in capitals is an environment variable; beside `=` the program's own redaction would hide what follows it.
@@ -152,7 +155,8 @@ def _create(kind: str, name: str, namespace: str, keys: Sequence[str], pull: boo
 def _add_key(kind: str, name: str, namespace: str, key: str) -> str:
     """An editor keeps the value off the command line, where others could see it."""
     data = "stringData" if kind == "Secret" else "data"
-    return f"kubectl edit {kind.lower()} {name} -n {namespace}   # add under {data}: {key}: VALUE"
+    words = shlex.join(["kubectl", "edit", kind.lower(), name, "-n", namespace])
+    return f"{words}   # add under {data}: {' '.join(key.split())}: VALUE"
 
 
 def _quoted(keys: Sequence[str]) -> str:
@@ -168,7 +172,7 @@ def namespace_check(cluster: Any, namespace: str) -> Iterator[Check]:
         yield unreadable(error, title)
         return
     if found is None:
-        yield Check(title, False, f"{title} does not exist", f"kubectl create namespace {namespace}")
+        yield Check(title, False, f"{title} does not exist", f"kubectl create namespace {shlex.quote(namespace)}")
     elif (found.get("status") or {}).get("phase") == "Terminating":
         yield Check(title, False, f"{title} is being deleted", "choose another: -n NAMESPACE")
     else:

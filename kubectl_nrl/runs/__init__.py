@@ -7,7 +7,7 @@ from .cluster_run import ClusterRun, cluster_runs, find_cluster_run, new_record,
 from .clusters import ClusterRecord, ordered
 from .find import find, find_run, my_runs, newest_first, runs_of_clusters
 from .holds import held_gpus
-from .launched import script_of
+from .launched import script_of, submission_of
 from .leftovers import Leftover, leftovers
 from .record import RunRecord
 from .remembered import remember, remembered
@@ -41,6 +41,7 @@ __all__ = [
     "runs_on",
     "script_of",
     "see",
+    "submission_of",
     "survey",
     "write_record",
 ]

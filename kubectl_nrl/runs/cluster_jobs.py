@@ -95,7 +95,14 @@ def job_time(milliseconds: Any) -> datetime | None:
     """A time as Ray's Jobs API tells it (since 1970), None for none."""
     if not isinstance(milliseconds, int) or milliseconds <= 0:
         return None
-    return datetime.fromtimestamp(milliseconds / 1000, timezone.utc)
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000, timezone.utc)
+    except (ValueError, OverflowError, OSError):
+        return None  # no time that anything was started at
+
+
+def _newest_last(job: ClusterJob) -> tuple[float, str]:
+    return job.started.timestamp() if job.started else 0.0, job.id
 
 
 @dataclass(frozen=True)
@@ -132,4 +139,4 @@ def jobs_of(
         for cluster in clusters
         if cluster.uid not in found
     }
-    return Asked(sorted(jobs, key=lambda job: (job.job.get("start_time") or 0, job.id), reverse=True), why)
+    return Asked(sorted(jobs, key=_newest_last, reverse=True), why)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from ..errors import UsageError
 from ..labels import SUBMISSION, annotations_of
 from ..manifests.names import LABEL_MAX, cut
-from ..script import MOUNTED_SCRIPT, decode, mounted_line
+from ..script import MOUNTED_SCRIPT, decode, mounted_line, unpack
 from .record import RunRecord
 
 
@@ -21,8 +20,8 @@ def script_of(cluster: Any, run: RunRecord) -> str | None:
     head mounts. Raises `UsageError` when that is gone.
     """
     spec = run.rayjob.get("spec") or {}
-    left = annotations_of(run.rayjob).get(SUBMISSION)
-    line = str(json.loads(left)["line"]) if left else str(spec.get("entrypoint") or "")
+    left = submission_of(run)
+    line = str(spec.get("entrypoint") or "") if left is None else str(left.get("line") or "")
     script = decode(line)
     if script is not None or line != mounted_line(run.id):
         return script
@@ -32,4 +31,16 @@ def script_of(cluster: Any, run: RunRecord) -> str | None:
         raise UsageError(
             f"configmap/{name}, which holds what run {run.id} executes, is gone", "stop the run, and start it anew"
         )
-    return gzip.decompress(base64.b64decode(live["binaryData"][MOUNTED_SCRIPT])).decode()
+    return unpack((live.get("binaryData") or {}).get(MOUNTED_SCRIPT) or "")
+
+
+def submission_of(run: RunRecord) -> Mapping[str, Any] | None:
+    """What the annotation says that is left to submit; None where there is none, empty for one that cannot be read."""
+    text = annotations_of(run.rayjob).get(SUBMISSION)
+    if not text:
+        return None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, Mapping) else {}

@@ -5,6 +5,7 @@ A RayJob that another tool made is a run too: its id is then Ray's submission id
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,6 +17,9 @@ from ..rayjob_state import describe, duration, outcome, status_of
 from .holds import Holds
 from .lifetimes import lifetimes
 from .named import Owned
+
+#: A submission id that can stand for the run wherever an id does, in a command line or as a directory's name: KubeRay takes any text.
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,8 @@ class RunRecord(Owned):
 
     @property
     def id(self) -> str:
-        return str(labels_of(self.rayjob).get(RUN) or self.submission_id or self.name)
+        asked = self.submission_id if _PLAIN.fullmatch(self.submission_id) else ""
+        return str(labels_of(self.rayjob).get(RUN) or asked or self.name)
 
     @property
     def ray_cluster(self) -> str:

@@ -91,11 +91,15 @@ def _number(schema: Schema, value: float) -> Iterator[str]:
         yield f"is {show(value)}, must be less than {schema['exclusiveMaximum']}"
 
 
+#: The end of a text in JSON Schema (ECMA-262): Python's `$` also stands before a last newline.
+_END = re.compile(r"(?<!\\)\$(?=$|[)|])")
+
+
 @functools.cache
 def regex(pattern: str) -> re.Pattern[str]:
     """A schema's pattern, compiled once. Raises `SchemaFault` when it is no regular expression."""
     try:
-        return re.compile(pattern)
+        return re.compile(_END.sub(r"\\Z", pattern))
     except (re.error, TypeError) as error:
         raise SchemaFault(f"pattern {pattern!r} is no regular expression: {error}") from None
 

@@ -63,7 +63,12 @@ def of_daemon(jobs: Iterable[Job], daemon: Daemon, uid: str) -> list[Job]:
         return role_of(job) == daemon.role or job.get("submission_id") == daemon.submission_id
 
     found = [job for job in jobs if job.get("submission_id") and matches(job)]
-    return sorted(found, key=lambda job: (job.get("status") in LIVE, int(job.get("start_time") or 0)), reverse=True)
+    return sorted(found, key=lambda job: (job.get("status") in LIVE, _started(job)), reverse=True)
+
+
+def _started(job: Job) -> int:
+    time = job.get("start_time")
+    return time if isinstance(time, int) else 0
 
 
 def standing_of(jobs: Iterable[Job], daemon: Daemon, uid: str, code: str) -> DaemonStanding:

@@ -115,6 +115,6 @@ def read_record(folder: Path) -> dict[str, Any]:
     """What is known of a copy; empty when there is none, or when its record is damaged."""
     try:
         record = json.loads((folder / "run.json").read_text())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return record if isinstance(record, dict) else {}

@@ -95,10 +95,29 @@ def test_the_old_runs_children_go_with_it_and_nobody_elses() -> None:
     holder = hold(cluster, replace=True)
     owned = {"name": "by-owner", "ownerReferences": [{"uid": holder["metadata"]["uid"]}]}
     cluster.put({"kind": "ConfigMap", "metadata": owned})
-    cluster.put({"kind": "ConfigMap", "metadata": {"name": "by-label", "labels": {"kubectl-nrl/run": "old-run"}}})
+    labels = {"kubectl-nrl/run": "old-run", "kubectl-nrl/owner": "jo"}
+    cluster.put({"kind": "ConfigMap", "metadata": {"name": "by-label", "labels": labels}})
     objects = (planned("ConfigMap", "by-owner"), planned("ConfigMap", "by-label"), rayjob())
     make_way(holder, plan(*objects), cluster, lambda text: None)
     assert cluster.objects == {}
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        {"labels": {"kubectl-nrl/run": "old-run", "kubectl-nrl/owner": "jo"}, "ownerReferences": [{"uid": "another"}]},
+        {"labels": {"kubectl-nrl/run": "old-run", "kubectl-nrl/owner": "jill"}},
+        {"labels": {"kubectl-nrl/run": "old-run"}},
+    ],
+    ids=["something else owns it", "another user made it", "nobody made it"],
+)
+def test_what_only_bears_the_runs_label_is_not_deleted_with_it(meta: dict[str, Any]) -> None:
+    cluster = holding(DONE)
+    holder = hold(cluster, replace=True)
+    cluster.put({"kind": "ConfigMap", "metadata": {"name": "script", **meta}})
+    with pytest.raises(ClusterError, match="is not of this run"):
+        make_way(holder, plan(planned("ConfigMap", "script"), rayjob()), cluster, lambda text: None)
+    assert ("ConfigMap", "default", "script") in cluster.objects
 
 
 def test_a_child_of_somebody_else_is_never_shared() -> None:

@@ -111,12 +111,14 @@ def test_what_served_the_workers_goes_with_them_the_domain_last_and_nothing_of_a
     for kind in ("ComputeDomain", "ResourceClaimTemplate", "Service", "Deployment", "ConfigMap"):
         child(cluster, kind, kind.lower())
     child(cluster, "ComputeDomain", "others", "other")
+    of_another = {"labels": {"kubectl-nrl/run": "r"}, "ownerReferences": [{"kind": "RayJob", "name": "x", "uid": "x"}]}
+    cluster.put({"kind": "ComputeDomain", "metadata": {"name": "owned", **of_another}})
     taken = take_children(cluster, job, lambda text: None)
     assert taken == [
         "deployment/deployment", "service/service", "resourceclaimtemplate/resourceclaimtemplate", "computedomain/computedomain",
     ]  # fmt: skip
     left = {f"{kind}/{name}" for kind, _, name in cluster.objects}
-    assert left == {"RayJob/r", "ConfigMap/configmap", "ComputeDomain/others"}, (
+    assert left == {"RayJob/r", "ConfigMap/configmap", "ComputeDomain/others", "ComputeDomain/owned"}, (
         "the kept head may start its script again"
     )
 

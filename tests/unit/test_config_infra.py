@@ -285,3 +285,33 @@ def test_a_profile_file_is_read_with_its_places(files: ConfigFiles) -> None:
     for name in ("empty.yaml", "none.yaml"):
         with pytest.raises(ConfigError):
             load_yaml(files.directory / name)
+
+
+SECRET = "hf_0123456789abcdef"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "launch: {env: {HARMLESS: '${oc.env:HF_TOKEN}'}}\n",
+        "launch: {entrypoint: 'login --with ${oc.env:HF_TOKEN}'}\n",
+        "labels: {a: 'x-${oc.env:HF_TOKEN}-y'}\n",
+        f"launch: {{env: {{HARMLESS: {SECRET}}}}}\n",
+    ],
+)
+def test_a_credential_of_this_machine_goes_nowhere_under_another_name(files: ConfigFiles, text: str) -> None:
+    problem = files.write({"i.yaml": text}).only_problem(HF_TOKEN=SECRET)
+    assert "holds the value of this machine's HF_TOKEN" in problem.message
+    assert problem.origin is not None
+    assert SECRET not in str(problem) + problem.hint
+
+
+def test_a_password_that_is_an_ordinary_word_forbids_no_word(files: ConfigFiles) -> None:
+    text = "launch: {env: {DB: postgres, LONG: extraordinarily}}\n"
+    assert files.infra(text, PG_PASSWORD="postgres", A_PASSWORD="extraordinarily").problems == ()
+
+
+def test_a_credential_in_an_override_of_the_recipe_is_not_sent(files: ConfigFiles) -> None:
+    files.write({"i.yaml": "launch: {env: {A: b}}\n"})
+    problem = files.only_problem(f"+logger.key={SECRET}", HF_TOKEN=SECRET)
+    assert problem.message.startswith("logger.key: holds the value of this machine's HF_TOKEN")

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import socket
+import tempfile
 from dataclasses import replace
+from datetime import datetime, timezone
 from pathlib import Path
+from types import NoneType
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kubectl_nrl.errors import NrlError
-from kubectl_nrl.local import memory, ports, record, sessions
+from kubectl_nrl.local import cleaning, finding, memory, ports, record, sessions
 from kubectl_nrl.local.record import LocalRecord, Role
+from kubectl_nrl.watch import read_record
+
+NOW = datetime(2026, 1, 2, tzinfo=timezone.utc)
 
 
 def test_a_session_is_short_private_and_says_whose_it_is(tmp_path: Path) -> None:
@@ -87,6 +97,55 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
 def test_a_damaged_record_is_none(tmp_path: Path, text: str) -> None:
     (tmp_path / record.FILE).write_text(text)
     assert record.read(tmp_path) is None
+
+
+#: What a crash, a full disk or another program may leave where a state file was.
+ODD_KEY = st.sampled_from(["training", "address", "dashboard", "ports", "port"])
+ODD_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.just("a\0b"),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["training", "address", "dashboard", "ports", "port"]), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+ODD_FILE = st.binary(max_size=60) | ODD_JSON.map(lambda value: json.dumps(value).encode()) | st.just(b"[" * 100_000)
+
+
+@given(
+    st.dictionaries(st.sampled_from([f.name for f in dataclasses.fields(LocalRecord)]), ODD_JSON, max_size=6), ODD_FILE
+)
+def test_whatever_stands_in_a_record_is_a_record_or_none(values: dict[str, Any], other: bytes) -> None:
+    for content in (json.dumps({"id": "x", "form": "run", **values}).encode(), other):
+        with tempfile.TemporaryDirectory() as place:
+            home = Path(place, "kubectl-nrl", "runs", "x")
+            home.mkdir(parents=True)
+            (home / record.FILE).write_bytes(content)
+            env = {"XDG_STATE_HOME": place}
+            for found in finding.runs(env):
+                assert found.shown_state is not None
+                assert isinstance(found.age(NOW), (float, NoneType))
+                assert isinstance(found.seconds(NOW), (float, NoneType))
+            assert cleaning.leftovers(env) is not None
+
+
+@given(ODD_FILE)
+def test_whatever_stands_in_the_other_files_of_a_place_is_read_as_nothing(content: bytes) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        for name in (sessions.OWNER, "ports.json", "run.json"):
+            (folder / name).write_bytes(content)
+        assert all(isinstance(port, int) for port in ports._claimed(folder))
+        owner = sessions.owner_of(folder)
+        assert owner is None or owner.is_absolute()
+        assert isinstance(read_record(folder), dict)
+
+
+def test_sessions_in_a_directory_that_somebody_else_made_are_nobodys(tmp_path: Path) -> None:
+    mine = tmp_path / f"nrl-{os.getuid()}"
+    (tmp_path / "elsewhere" / "x").mkdir(parents=True)
+    mine.symlink_to(tmp_path / "elsewhere")
+    assert sessions.existing(tmp_path) == []
 
 
 def test_a_record_of_a_newer_version_can_be_read(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from kubectl_nrl.cells import obeyed
 from kubectl_nrl.errors import ConfigError, ExitCode, NrlError, Origin, Problem
 from kubectl_nrl.output import Output
 from kubectl_nrl.redaction import is_credential, redact, secrets_of
@@ -195,3 +196,37 @@ def test_a_transfer_is_silent_elsewhere(monkeypatch: pytest.MonkeyPatch, tty: bo
     with Output(quiet=quiet).transfer("uploading", total) as told:
         told(5)
     assert sys.stderr.getvalue() == ""  # type: ignore[attr-defined]
+
+
+#: Clears the screen, writes to the clipboard, moves the cursor by C1, turns text around.
+NASTY = "a\x1b[2J\x1b]52;c;ZWNobw==\x07b\x9b2Jc\x7fd\u202ee\u2028f\rg"
+
+
+@pytest.mark.parametrize("say", ["note", "warn", "error", "hint", "progress", "plain", "debug", "line"])
+def test_a_terminal_obeys_nothing_of_what_other_people_wrote(say: str, capsys: pytest.CaptureFixture[str]) -> None:
+    getattr(Output(env={}, verbose=True), say)(NASTY)
+    captured = capsys.readouterr()
+    shown = captured.out + captured.err
+    assert not obeyed(shown)
+    assert r"\x1b[2J" in shown
+    assert r"\u202e" in shown
+
+
+def test_colours_of_this_program_are_written_and_no_others(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = Output(env={}, color=True)
+    output.warn("a \x1b[8mhidden\x1b[0m word")
+    assert capsys.readouterr().err == "\x1b[33mwarning:\x1b[0m a \\x1b[8mhidden\x1b[0m word\n"
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_data_keeps_every_character_and_a_terminal_obeys_none(form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    class Odd(Answer):
+        def data(self) -> Any:
+            return {"text": NASTY, "plain": "é"}
+
+    Output(form, env={}).result(Odd())
+    out = capsys.readouterr().out
+    assert not obeyed(out)
+    assert {"json": json.loads, "yaml": yaml.safe_load}[form](out) == {"text": NASTY, "plain": "é"}

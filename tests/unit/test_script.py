@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import os
 import shlex
 import shutil
@@ -195,3 +197,33 @@ def test_a_syntax_error_names_the_entrypoints_own_line():
 @given(st.text(st.characters(exclude_characters="\0\r", exclude_categories=["Cs"]), max_size=40))
 def test_any_text_printed_by_the_entrypoint_comes_through(text):
     assert run(line(f"printf %s {shlex.quote(text)}")).stdout.decode() == text
+
+
+def encoded(data: bytes) -> str:
+    return f"sh -c ': nrl r-1; (echo {base64.b64encode(data).decode()} | base64 -d | gzip -dc; echo exit 97) | sh'"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"no gzip",
+        gzip.compress(b"x")[:-9],
+        gzip.compress(b"\xff\xfe"),
+        gzip.compress(bytes(range(200)))[:20] + b"\xff" * 20 + gzip.compress(bytes(range(200)))[40:],
+    ],
+    ids=["empty", "other", "cut", "no text", "damaged"],
+)
+def test_a_line_that_holds_no_script_is_none_of_ours(data: bytes) -> None:
+    assert script.decode(encoded(data)) is None
+
+
+@given(st.binary(max_size=200))
+def test_whatever_bytes_stand_in_a_line_are_read_without_a_fault(data: bytes) -> None:
+    assert script.decode(encoded(data)) is None or data
+
+
+def test_a_line_that_would_fill_the_memory_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(script, "UNPACKED_MAX", 1000)
+    assert script.decode(encoded(gzip.compress(b"x" * 1000))) == "x" * 1000
+    assert script.decode(encoded(gzip.compress(b"x" * 1001))) is None
