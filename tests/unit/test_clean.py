@@ -261,3 +261,10 @@ def test_nothing_found_where_not_all_may_be_seen_is_said_as_that(yard: Yard) -> 
     done = yard.clean().ok()
     assert done.out.endswith('nor by my runs in namespace "default", as far as may be seen\n')
     assert "Pods were not looked at: cannot list pods" in done.err
+
+
+def test_an_empty_name_is_not_everything_without_a_run(yard: Yard) -> None:
+    yard.put("ComputeDomain", "d", labels={"kubectl-nrl/run": "", "kubectl-nrl/cluster": "gone"})
+    done = yard.clean("'' --yes")
+    assert (done.exit, yard.deleted()) == (2, [])
+    assert "an empty NAME names nothing" in done.err
