@@ -40,6 +40,8 @@ def handle(args: argparse.Namespace, session: Session) -> ExitCode:
 
     if args.local and (args.names or args.all_namespaces):
         raise UsageError("--local is for this machine, which has no namespaces and no names", "leave out --local")
+    if "" in args.names:  # a variable of a script that is not set; it must not mean what has no run
+        raise UsageError("an empty NAME names nothing", "kubectl nrl clean --dry-run")
     if args.force and not args.names:
         raise UsageError("--force needs the NAME of what to remove", "kubectl nrl clean NAME --force")
     here = [] if args.names else local.leftovers(session.env)

@@ -53,6 +53,7 @@ class Cleaned:
     def text(self) -> str:
         if not self.here and not (self.there and self.there.found):
             beyond = f", nor by my runs in {self.there.where}" if self.there else ""
+            beyond += ", as far as may be seen" if self.there and self.there.seen.blind else ""
             return f"nothing was left behind on this machine{beyond}"
         if self.dry_run:
             return "\n".join(listing(self.here, self.there))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import ClusterError, ExitCode
 from .cluster_checks import answers, check_data, one_or_many, refuse_failed, require_room, say
 from .connecting import agree, load_following, observer, paste
+from .run_id import refuse_recorded_id
 from .run_result import DryRunResult, RunResult
 from .session import Session
 from .waiting import Stuck, give_up, start_limit
@@ -82,6 +83,8 @@ def _launch(
     from .run_follow import Attending
 
     load_following()
+    if args.run_id is not None:
+        refuse_recorded_id(cluster, plan.namespace, plan.run.id)
     output, name = session.output, plan.workload().name
     found = answers(args, session, cluster, config, plan, room=args.require_capacity)
     say(session, found.topics)

@@ -24,6 +24,7 @@ from .driver import driver_connector
 from .handover import Reached
 from .long_lived import LongLived, Wishes, answers_jobs
 from .run_attend_job import AttendJob, Submitted, commands_of, left_alone
+from .run_id import refuse_rayjobs_id
 from .run_launch import say_namespace
 from .session import Session
 from .until_up import until_up
@@ -77,6 +78,8 @@ class _Launch:
 
     def go(self, config: Config) -> ExitCode | int:
         self._refuse_unreachable()
+        if self._args.run_id is not None:
+            refuse_rayjobs_id(self._cluster, self._plan.namespace, self._plan.run.id)
         load_following()
         try:
             raycluster = self._cluster_up(config)

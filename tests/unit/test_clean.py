@@ -254,3 +254,17 @@ def test_a_cluster_that_cannot_be_reached_is_an_error_and_this_machine_alone_is_
     yard.cluster.faults["list", "RayJob"] = ClusterError("cannot reach the API server", reason="Unreachable")
     assert yard.clean().exit == 3
     assert yard.project.run("clean --local").ok().out == "nothing was left behind on this machine\n"
+
+
+def test_nothing_found_where_not_all_may_be_seen_is_said_as_that(yard: Yard) -> None:
+    yard.cluster.faults["list", "Pod"] = ClusterError("cannot list pods", status=403, reason="Forbidden")
+    done = yard.clean().ok()
+    assert done.out.endswith('nor by my runs in namespace "default", as far as may be seen\n')
+    assert "Pods were not looked at: cannot list pods" in done.err
+
+
+def test_an_empty_name_is_not_everything_without_a_run(yard: Yard) -> None:
+    yard.put("ComputeDomain", "d", labels={"kubectl-nrl/run": "", "kubectl-nrl/cluster": "gone"})
+    done = yard.clean("'' --yes")
+    assert (done.exit, yard.deleted()) == (2, [])
+    assert "an empty NAME names nothing" in done.err

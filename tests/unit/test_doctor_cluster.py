@@ -182,6 +182,13 @@ def test_a_run_that_is_over_and_holds_gpus_is_named_with_what_releases_it(desk: 
     assert desk.only("orphans")["status"] == "ok"
 
 
+def test_where_pods_may_not_be_listed_no_run_is_said_to_hold_nothing(desk: Desk) -> None:
+    hold_gpus(desk, "STOPPED", RULES)
+    desk.cluster.faults["list", "Pod"] = FORBIDDEN
+    found = desk.only("runs")
+    assert (found["status"], "is not known: pods may not be listed" in found["message"]) == ("note", True)
+
+
 def test_gpus_that_a_run_was_told_to_hold_are_no_failure(desk: Desk) -> None:
     hold_gpus(desk, "SUCCEEDED", {"shutdownAfterJobFinishes": False})
     found = desk.only("runs")

@@ -420,6 +420,17 @@ def holder(world: World, status: dict[str, Any], owner: str = USER) -> None:
     world.cluster.put({"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": meta, "status": status})
 
 
+def test_an_id_of_a_run_on_a_long_lived_cluster_is_taken(world: World) -> None:
+    """Every later command goes by the id alone."""
+    data = {"id": "train-1", "rayCluster": "gym"}
+    labels = {"kubectl-nrl/record": "run"}
+    world.cluster.put({"kind": "ConfigMap", "metadata": {"name": "nrl-run-train-1", "labels": labels}, "data": data})
+    done = world.run("--run-id train-1")
+    assert done.exit == 3
+    assert 'run id "train-1" is taken by a run on raycluster/gym (no end was seen)' in done.err
+    assert world.created() == []
+
+
 DONE = {"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"}
 
 

@@ -316,3 +316,12 @@ def test_ctrl_c_before_the_submission_says_so_and_names_no_run_to_follow(world: 
 
 def test_flags_of_a_rayjob_are_named_as_meaningless(world: World) -> None:
     assert "--ttl has no meaning for a long-lived cluster" in world.start("--ttl 5").ok().err
+
+
+def test_an_id_of_a_rayjob_is_taken_before_anything_is_made(world: World) -> None:
+    meta = {"name": "grpo-a", "labels": {"kubectl-nrl/run": "train-1"}}
+    world.cluster.put({"kind": "RayJob", "metadata": meta, "status": {"jobDeploymentStatus": "Running"}})
+    done = world.start("--run-id train-1")
+    assert done.exit == 3
+    assert 'run id "train-1" is taken by rayjob/grpo-a (Running, driver not reported yet)' in done.err
+    assert world.names("RayCluster") == []
