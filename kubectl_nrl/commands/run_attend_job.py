@@ -30,9 +30,9 @@ Tell = Callable[[Mapping[str, Any]], None]
 
 @dataclass(frozen=True)
 class Submitted:
-    """A run that Ray has: its record, and how its driver is reached by the RayCluster's name; `down` takes down all that it uses (`commands_of`).
+    """A run that Ray has: its record, and how its driver is reached by the RayCluster's name.
 
-    `in_ray` is that of its submitter (`Submitter`).
+    `down` takes down all that it uses (`commands_of`); `in_ray` is that of its submitter (`Submitter`).
     """
 
     record: ClusterRun
