@@ -33,14 +33,14 @@ Tell = Callable[[Mapping[str, Any]], None]
 
 @dataclass(frozen=True)
 class Submitted:
-    """A run that Ray has: its record, and how its driver is reached by the RayCluster's name; `down` takes down all that it uses.
+    """A run that Ray has: its record, and how its driver is reached by the RayCluster's name.
 
-    `in_ray` is that of its submitter (`Submitter`).
+    `down` takes down all that it uses (`commands_of`); `in_ray` is that of its submitter (`Submitter`).
     """
 
     record: ClusterRun
     connect: Callable[[str], JobsApi]
-    down: str = ""
+    down: str | None = ""
     in_ray: bool = True
 
 
@@ -170,8 +170,10 @@ class AttendJob:
             self._session.output.debug(f"end not recorded: {error.message}")
 
 
-def commands_of(session: Session, record: ClusterRun, down: str = "") -> dict[str, str]:
-    """The lines that go on with a run, and `down`, the one that gives back what its clusters hold; default: its own cluster."""
+def commands_of(session: Session, record: ClusterRun, down: str | None = "") -> dict[str, str]:
+    """The lines that go on with a run, and `down`, the one that gives back what its clusters hold; empty: its own cluster, None: none."""
+    if down is None:
+        return commands_for(session, record.namespace, record.id)
     down = down or paste(session, record.namespace, "cluster", "down", record.ray_cluster)
     return {**commands_for(session, record.namespace, record.id), "down": down}
 

@@ -74,7 +74,8 @@ class _Launch:
         # More than training's own cluster, or somebody else's: the recipe says what there is to take down.
         several = len(plan.objects) > 1 or plan.attached
         words = [*args.words, *(["--infra", args.infra] if args.infra else [])]
-        self._down = paste(session, plan.namespace, "cluster", "down", *words) if several else ""
+        down = paste(session, plan.namespace, "cluster", "down", *words) if several else ""
+        self._down = down if plan.objects else None  # where all of it is attached, nothing is this recipe's
 
     def go(self, config: Config) -> ExitCode | int:
         self._refuse_unreachable()

@@ -283,6 +283,15 @@ def test_a_training_cluster_that_is_attached_is_used_as_it_is(world: World) -> N
     assert world.names("RayCluster") == ["gym", "t"]
 
 
+def test_no_line_is_printed_that_would_take_nothing_down(world: World) -> None:
+    world.up().ok()
+    launch = {"codeSource": "image", "codePath": "/opt", "entrypoint": "true", "attach": {"training": "t"}}
+    world.infra(kuberay={}, launch=launch)
+    done = world.start("-o json").ok()
+    assert set(done.result("run_cluster")["commands"]) == {"logs", "stop"}
+    assert "cluster down" not in done.err
+
+
 def test_an_attached_cluster_that_is_not_there_is_named(world: World) -> None:
     launch = {"codeSource": "image", "codePath": "/opt", "entrypoint": "true", "attach": {"training": "nowhere"}}
     gym = {"gym": {"name": "gym", "spec": {"headGroupSpec": {"template": {"spec": {"containers": [{"name": "r"}]}}}}}}
