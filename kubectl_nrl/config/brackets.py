@@ -8,7 +8,7 @@ def closing(text: str, at: int, end: int, pair: str) -> int | None:
 
     `pair` is the opening and the closing one, which may nest.
     """
-    opening, closer = pair
+    opening, closer = pair[0], pair[1]
     depth, quote = 1, ""
     while at < end:
         char = text[at]
