@@ -10,6 +10,7 @@ from pathlib import Path
 from . import processes, record, sessions
 from .finding import clusters, runs
 from .record import LocalRecord
+from .requests import SPEC
 
 
 @dataclass(frozen=True)
@@ -74,5 +75,5 @@ def _close(found: LocalRecord) -> None:
             "ended": record.now(),
         }
     record.change(found.folder, **values)
-    for name in ("spec.json", record.STOP):
+    for name in (SPEC, record.STOP):
         (found.folder / name).unlink(missing_ok=True)
