@@ -82,7 +82,7 @@ class Ray:
         return self.jobs.pop(submission_id, None) is not None
 
     def log_chunk(self, submission_id: str, offset: int) -> bytes:
-        return self.log[offset : offset + 100] if self.down is None else b""
+        return self.log[offset : offset + 256] if self.down is None else b""
 
     def upload_package(self, name: str, body: Any, progress: Any) -> int:
         sent = 0 if name in self.packages else len(body)
