@@ -7,9 +7,9 @@ RayJob has.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError, UsageError
 from ..labels import RAY_API
@@ -22,31 +22,17 @@ if TYPE_CHECKING:
     from ..runs import Asked, ClusterJob, ClusterRecord, RunRecord
 
 
-#: What a run on a long-lived cluster is taken for, once its record was found.
-Recorded = TypeVar("Recorded")
-
-
 @dataclass(frozen=True)
-class Place(Generic[Recorded]):
+class Place:
     """Where was looked, and what was found there."""
 
     cluster: Any
     namespace: str
-    job: RunRecord | ClusterJob | Recorded | None
+    job: RunRecord | ClusterJob | None
 
 
-def look_up(args: argparse.Namespace, session: Session, words: Words) -> Place[ClusterJob]:
+def look_up(args: argparse.Namespace, session: Session, words: Words) -> Place:
     """The job that the words name. Raises `UsageError` for words that name none in principle, `ClusterError`."""
-    return look_up_as(args, session, words, by_record)
-
-
-def look_up_as(
-    args: argparse.Namespace,
-    session: Session,
-    words: Words,
-    recorded: Callable[[Session, Any, str, str], Recorded | None],
-) -> Place[Recorded]:
-    """As `look_up`; `recorded(session, cluster, namespace, id)` finds a run by its record."""
     cluster = open_cluster(session)
     namespace = namespace_of(session, cluster)
     recipe = None
@@ -54,7 +40,7 @@ def look_up_as(
         recipe = of_recipe(args, session, words, cluster.namespace)
         namespace = recipe.namespace or namespace
     if words.name is not None:
-        return Place(cluster, namespace, _named(args, session, cluster, namespace, words.name, recipe, recorded))
+        return Place(cluster, namespace, _named(args, session, cluster, namespace, words.name, recipe))
     if recipe is None:
         raise UsageError("a run's ID, or RECIPE, is missing", "kubectl nrl runs")
     return Place(cluster, namespace, _newest(args, session, cluster, namespace, recipe))
@@ -106,9 +92,8 @@ def meant(jobs: Sequence[ClusterJob], user: str, *, stop: bool, mine: bool = Fal
 
 
 def _named(
-    args: argparse.Namespace, session: Session, cluster: Any, namespace: str, word: str, recipe: OfRecipe | None,
-    recorded: Callable[[Session, Any, str, str], Recorded | None],
-) -> RunRecord | ClusterJob | Recorded | None:  # fmt: skip
+    args: argparse.Namespace, session: Session, cluster: Any, namespace: str, word: str, recipe: OfRecipe | None
+) -> RunRecord | ClusterJob | None:
     from ..runs import ClusterRecord, find
 
     found = find(cluster, namespace, word)
@@ -116,7 +101,7 @@ def _named(
         return _newest_on(args, session, cluster, found)
     if found is not None:
         return found
-    return recorded(session, cluster, namespace, word) or on_clusters(session, cluster, namespace, word, recipe)
+    return by_record(session, cluster, namespace, word) or on_clusters(session, cluster, namespace, word, recipe)
 
 
 def on_clusters(

@@ -183,7 +183,18 @@ def _with_the_clusters(
         if run.final and (run.gpus or run.forgotten):
             session.output.warn(f"run {run.id} is over and still holds {run.forgotten or f'{run.gpus} GPUs'}")
             session.output.hint(paste(session, run.namespace, "job", "stop", run.id))
+    _say_what_is_unknown(session, standing)
     return ExitCode.OK
+
+
+def _say_what_is_unknown(session: Session, standing: Sequence[SeenRun]) -> None:
+    """Why nobody knows how some runs stand, once for all that share a cause."""
+    why: dict[str, list[str]] = {}
+    for seen in standing:
+        if not seen.final and seen.state == "UNKNOWN" and seen.message:
+            why.setdefault(seen.message, []).append(seen.run.id)
+    for message, ids in why.items():
+        session.output.note(f"UNKNOWN, {', '.join(ids)}: {message}")
 
 
 def _standing(args: argparse.Namespace, session: Session, cluster: Any, namespace: str) -> list[SeenRun]:

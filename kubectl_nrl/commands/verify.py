@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from ..cells import printable
 from ..errors import ExitCode, UsageError
 from ..parser import PROG
-from .connecting import paste, ray_connector
-from .job_target import look_up_as, not_found
+from .connecting import namespace_of, open_cluster, paste, ray_connector
+from .job_target import look_up, not_found
 from .session import Session
 from .targets import Words, add_recipe_arguments, run_here, tell_apart
 
@@ -137,21 +137,37 @@ def _local(session: Session, run: LocalRecord) -> Verified:
 def _on_cluster(args: argparse.Namespace, session: Session, words: Words) -> Verified:
     from ..runs import RunRecord
 
-    place = look_up_as(args, session, words, _recorded)
-    if place.job is None:
-        raise not_found(words, place.namespace)
-    if isinstance(place.job, RunRecord):
-        return _rayjob(session, place.cluster, place.job)
+    cluster, found = _find(args, session, words)
+    if isinstance(found, RunRecord):
+        return _rayjob(session, cluster, found)
     from . import verify_cluster
 
-    run = _run_of(session, place.cluster, place.job)
-    commands = _commands(session, run.namespace, run.id, run.ray_cluster)
-    job, items = verify_cluster.look(session, place.cluster, run, commands)
+    run = _run_of(session, cluster, found)
+    job, items = verify_cluster.look(session, cluster, run, _commands(session, run.namespace, run.id, run.ray_cluster))
     return Verified(run.id, Where(run.namespace, "", run.ray_cluster), job.state, job, items)
 
 
+def _find(args: argparse.Namespace, session: Session, words: Words) -> tuple[Any, RunRecord | ClusterRun | ClusterJob]:
+    """The cluster, and the run that the words name there: by its record where it has one, whatever became of what ran it.
+
+    Raises `UsageError` for none.
+    """
+    from ..runs import ClusterRun, RunRecord, find
+
+    if words.name is not None and words.recipe is None and "/" not in words.name:
+        cluster = open_cluster(session)
+        namespace = namespace_of(session, cluster)
+        known = find(cluster, namespace, words.name) or _recorded(session, cluster, namespace, words.name)
+        if isinstance(known, (RunRecord, ClusterRun)):
+            return cluster, known
+    place = look_up(args, session, words)
+    if place.job is None:
+        raise not_found(words, place.namespace)
+    return place.cluster, place.job
+
+
 def _recorded(session: Session, cluster: Any, namespace: str, run_id: str) -> ClusterRun | None:
-    """A run by its record, whatever became of its cluster: as the cluster has it, else as this machine remembers it.
+    """A run by its record: as the cluster has it, else as this machine remembers it.
 
     Raises `UsageError` for one that this machine remembers on another cluster.
     """

@@ -33,5 +33,5 @@ def remembered(run_id: str, env: Mapping[str, str]) -> tuple[ClusterRun, str] | 
         whole = run.id == run_id and run.name and run.namespace and run.ray_cluster and run.ray_cluster_uid
         _ = (run.owner, run.raw_user, run.started, run.ended, dict(run.expects))  # what a damaged one has no shape for
         return (run, str(found["server"])) if whole else None
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None

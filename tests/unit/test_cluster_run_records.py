@@ -189,6 +189,13 @@ def test_a_cluster_that_cannot_be_asked_leaves_its_runs_unknown(world: World) ->
     world.ray.down = ClusterError("the head is away", reason="PortClosed")
     (listed,) = world.elsewhere("runs -o json").ok().result("runs")
     assert (listed["state"], listed["message"]) == ("UNKNOWN", "the head is away")
+    world.ray.down = None
+    world.run(f"{RUN} --run-id two --no-wait").ok()
+    world.ray.down = ClusterError("the head is away", reason="PortClosed")
+    said = world.elsewhere("runs").ok().err
+    assert said.count("the head is away") == 1
+    assert "one" in said
+    assert "two" in said
 
 
 def test_a_ray_cluster_that_may_not_be_read_leaves_its_runs_unknown_and_the_list_whole(world: World) -> None:
