@@ -41,17 +41,15 @@ def looked(project: Project, objects: list[dict[str, Any]], jobs: list[dict[str,
         patched.setattr("kubectl_nrl.cluster.Cluster.connect", lambda **words: cluster)
         patched.setattr("kubectl_nrl.ray_jobs.connect", lambda *words: head)
         for line in lines:
-            for form in ("", " -o json", " -o yaml"):
+            for form in ("", " -o json"):
                 outcome = project.run(line + form)
                 assert outcome.exit != ExitCode.BUG, f"{outcome}\n{objects}\n{jobs}"
                 assert not OBEYED.search(outcome.out + outcome.err), f"{outcome!r}"
                 if form == " -o json":
                     assert outcome.json is not None
-                if form == " -o yaml":
-                    assert outcome.documents
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(st.tuples(RAYJOB, RAYCLUSTER, POD, RECORD, EVENT), st.lists(RAY_JOB, max_size=2))
 def test_whatever_lies_in_a_namespace_is_looked_at_without_a_fault(
     project: Project, objects: list[dict[str, Any]], jobs: list[dict[str, Any]]
