@@ -231,7 +231,8 @@ class LongLived:
         made = [words_of(o) for o in self._bring_up.made.objects if interrupted or not self._gone(o)]
         staying, why = [*made, *company.staying()], "interrupted; " if interrupted else ""
         if staying:
-            self._session.output.plain(f"{why}{', '.join(staying)} stay\n  take them down: {self._wishes.down}")
+            stay = "stay\n  take them down" if len(staying) > 1 else "stays\n  take it down"
+            self._session.output.plain(f"{why}{', '.join(staying)} {stay}: {self._wishes.down}")
         elif interrupted:
             self._session.output.plain("interrupted; nothing new was made")
 

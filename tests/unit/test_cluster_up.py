@@ -271,7 +271,7 @@ def test_anothers_service_of_that_name_stays(world: LongLivedWorld) -> None:
 def test_giving_up_says_what_stays_and_how_it_goes(world: LongLivedWorld) -> None:
     world.keeps_down.add("RayCluster")
     done = world.up("--timeout 0")
-    assert "raycluster/t stay\n  take them down: kubectl nrl cluster down recipe.yaml --infra infra.yaml" in done.err
+    assert "raycluster/t stays\n  take it down: kubectl nrl cluster down recipe.yaml --infra infra.yaml" in done.err
 
 
 def test_rayjob_is_no_way_to_bring_a_cluster_up(world: LongLivedWorld) -> None:
