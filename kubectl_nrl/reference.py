@@ -31,14 +31,14 @@ An override is a word of the form `a.b=1`, `+a=1`, `++a=1` or `~a`, with Hydra's
 
 _CODES = {
     ExitCode.OK: "done, and the job succeeded",
-    ExitCode.FAILED: "the job failed, or an item of `doctor` did",
+    ExitCode.FAILED: "the job failed, or an item of `doctor` did, or the answer could not be written (a full disk)",
     ExitCode.USAGE: "wrong usage, recipe or infra file; nothing was sent",
     ExitCode.CLUSTER: "the cluster refused or could not be reached",
     ExitCode.GAVE_UP: "gave up waiting",
     ExitCode.STOPPED: "the job was stopped",
     ExitCode.UNKNOWN: "the outcome is unknown and the job may still run; the message says how to reattach",
     ExitCode.BUG: "a bug; the message names the file with its traceback",
-    ExitCode.INTERRUPTED: "Ctrl-C",
+    ExitCode.INTERRUPTED: "Ctrl-C; 143 and 129 for SIGTERM and SIGHUP (a closed terminal), which do the same",
 }
 
 _ENVIRONMENT = {

@@ -228,7 +228,8 @@ class LongLived:
         if staying:
             units = units_of(self._plan)
             down = self._wishes.down([unit.target for unit in units if unit.words in made or not made])
-            self._session.output.plain(f"{why}{', '.join(staying)} stay\n  take them down: {down}")
+            stay = "stay\n  take them down" if len(staying) > 1 else "stays\n  take it down"
+            self._session.output.plain(f"{why}{', '.join(staying)} {stay}: {down}")
         elif interrupted:
             self._session.output.plain("interrupted; nothing new was made")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -124,10 +125,36 @@ def write(record: LocalRecord) -> None:
     """Replace the record's file. Raises OSError."""
     data = asdict(record)
     del data["folder"], data["supervised"]
+    text = json.dumps(data).encode()
     fresh = record.folder / f"{FILE}.{os.getpid()}"
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        json.dump(data, file)
-    fresh.replace(record.folder / FILE)
+    try:
+        _make(fresh, text)
+        fresh.replace(record.folder / FILE)
+    except OSError as error:
+        fresh.unlink(missing_ok=True)
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        _overwrite(record.folder / FILE, text)
+
+
+def _make(path: Path, text: bytes) -> None:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(text)
+
+
+def _overwrite(path: Path, text: bytes) -> None:
+    """Put a text in the place that a file has already: a run that filled the disk must not end without its end written down.
+
+    In one piece, and with blanks for what was longer, so that a reader at that moment hardly finds half of it.
+    """
+    handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        there = os.fstat(handle)
+        if len(text) > there.st_blocks * 512:  # in the disk's blocks, which are the file's already
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        os.pwrite(handle, text.ljust(there.st_size), 0)
+    finally:
+        os.close(handle)
 
 
 def read(folder: Path) -> LocalRecord | None:

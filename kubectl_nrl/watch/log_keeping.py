@@ -62,7 +62,8 @@ class Keeping:
 
     def _lose(self, error: OSError) -> None:
         copy, self._copy = self._copy, None
-        self.lost = str(error)
-        self._say(f"driver log: no copy is kept on this machine any more: {error}")
+        self.lost = error.strerror or str(error)
+        where = f" ({copy.folder})" if copy is not None else ""
+        self._say(f"driver log: no copy is kept on this machine any more: {self.lost}{where}")
         if copy is not None:
             copy.close()

@@ -362,7 +362,7 @@ def test_recreate_takes_anothers_cluster_with_all_that_belongs_to_it(world: Long
 def test_giving_up_says_what_stays_and_how_it_goes(world: LongLivedWorld) -> None:
     world.keeps_down.add("RayCluster")
     done = world.up("--timeout 0")
-    assert "raycluster/t stay\n  take them down: kubectl nrl cluster down recipe.yaml --infra infra.yaml" in done.err
+    assert "raycluster/t stays\n  take it down: kubectl nrl cluster down recipe.yaml --infra infra.yaml" in done.err
 
 
 def test_what_stays_is_taken_down_by_its_targets_alone(world: LongLivedWorld) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
 import os
 import socket
@@ -200,3 +201,21 @@ def test_a_machine_without_memory_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(memory, "available", lambda: 300 * 2**20)
     with pytest.raises(NrlError, match="300 MiB of memory are free on this machine; a Ray takes about 700"):
         memory.require(1)
+
+
+def test_the_end_of_a_run_that_filled_the_disk_is_written_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    running = LocalRecord("x", "run", state="RUNNING", phase="a phase with many words", folder=tmp_path)
+    record.write(running)
+
+    def full(path: Path, text: bytes) -> None:
+        path.write_bytes(text[:10])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(record, "_make", full)
+    record.write(replace(running, state="FAILED", phase="", exit_status=1))
+    found = record.read(tmp_path)
+    assert found is not None and (found.state, found.exit_status) == ("FAILED", 1)
+    assert [file.name for file in tmp_path.iterdir()] == [record.FILE], "what was half written is gone"
+    with pytest.raises(OSError, match="No space left"):
+        record.write(replace(running, message="x" * 100_000))
+    assert record.read(tmp_path) == found

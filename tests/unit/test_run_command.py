@@ -651,3 +651,17 @@ def test_a_plugins_known_failures_come_first_and_a_broken_one_costs_a_warning(
     assert done.exit == 1
     assert said in done.err
     assert "likely cause: a container used more memory than its limit" in done.err
+
+
+def test_a_copy_that_the_disk_has_no_room_for_is_said_once_and_named_nowhere_as_the_log(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: Any, data: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("kubectl_nrl.watch.LogCopy.append", full)
+    failing(world, monkeypatch)
+    done = world.run()
+    assert (done.exit, done.out) == (1, "step 1\nstep 2\n")
+    assert done.err.count("no copy is kept on this machine any more: No space left on device (") == 1
+    assert "\nlog: " not in done.err

@@ -460,3 +460,37 @@ def test_a_suspended_run_is_said_once(run: Any) -> None:
     assert [line for line in watching.said if "Suspended" in line] == [
         "Suspended: held back by its queue, or suspended by hand"
     ]
+
+
+@pytest.mark.parametrize("phase", ["Active", "Terminating"])
+def test_a_run_that_is_deleted_is_said_with_its_namespace_and_leaves_nothing_to_come_back_to(
+    run: Any, phase: str
+) -> None:
+    watching = run()
+    watching.cluster.put({"kind": "Namespace", "metadata": {"name": "default"}, "status": {"phase": phase}})
+    watching.status("Running", "RUNNING")
+    going = watching.cluster.objects["RayJob", "default", "r"]
+    watching.cluster.put({**going, "metadata": {**going["metadata"], "deletionTimestamp": "2026-11-30T12:00:00Z"}})
+    with_it = ' with its namespace "default"' if phase == "Terminating" else ""
+    watching.take(lambda: f"rayjob/r is being deleted{with_it}" in watching.said)
+    watching.cluster.remove("RayJob", "r")
+    end = watching.end()
+    assert (end.how, end.gone, end.message) == ("lost", True, f"rayjob/r was deleted{with_it} before it ended")
+
+
+def test_pods_that_are_taken_away_before_a_picture_shows_them_are_one_line_of_their_reason(run: Any) -> None:
+    watching = run()
+    watching.pod("head", "head")
+    taken = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler", "message": "for x"}
+    for name in ("w0", "w1"):
+        watching.pod(name)
+    watching.status("Running", "RUNNING", rayClusterName="r-abc")
+    watching.take(lambda: len(watching.follow.pods) == 3)
+    for name in ("w0", "w1"):
+        gone = watching.cluster.objects.pop(("Pod", "default", name))
+        watching.cluster._emit("DELETED", {**gone, "status": {"conditions": [taken]}})
+    watching.take(lambda: bool(watching.warned))
+    assert watching.warned == ["pod w0 (workers of w) died: PreemptionByScheduler, for x (and 1 more)"]
+    watching.status("Complete", "SUCCEEDED")
+    assert watching.end().how == "final"
+    assert len(watching.warned) == 1
