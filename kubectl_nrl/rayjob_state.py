@@ -70,7 +70,9 @@ def outcome(status: Mapping[str, Any]) -> Outcome | None:
     reason, message = str(status.get("reason") or ""), message_of(status)
     if deployment == "Complete":
         code = {SUCCEEDED: ExitCode.OK, STOPPED: ExitCode.STOPPED}.get(job, ExitCode.FAILED)
-        return Outcome(job or "UNKNOWN", code, "" if job == SUCCEEDED else reason, message)
+        # A word of Ray's that is no end would make what is over look alive.
+        state = "UNKNOWN" if job in LIVE else job or "UNKNOWN"
+        return Outcome(state, code, "" if job == SUCCEEDED else reason, message)
     if deployment == "Failed":
         return Outcome(FAILED, ExitCode.FAILED, reason, message)
     if deployment == "ValidationFailed":

@@ -18,6 +18,8 @@ from .log_reading import open_copy
 from .run_result import LogFacts
 from .session import Session
 
+#: States between two attempts: KubeRay takes the Ray cluster away, and Ray's word is that of the driver before.
+_BETWEEN = ("Retrying", "Suspending", "Suspended")
 #: Seconds that KubeRay gets to notice a stopped job; it looks every three.
 NOTICED = 120.0
 #: Seconds that pods get to go.
@@ -41,6 +43,8 @@ class StopResult:
         run = self.run
         if self.deleted:
             had = "was deleted with its driver" if run.status.get("jobStatus") else "had no driver yet and was deleted"
+            if run.status.get("jobDeploymentStatus") in _BETWEEN:
+                had = "had no driver now and was deleted"
             lines = [f"rayjob/{run.name} {had}"]
         else:
             lines = [f"rayjob/{run.name}: {run.state}" + ("" if self.stopped else ", was over already")]
@@ -86,6 +90,9 @@ def _stop(args: argparse.Namespace, session: Session, cluster: Any, run: RunReco
     if not run.final and not run.status.get("jobStatus"):
         session.output.progress(f"rayjob/{run.name} has no driver yet ({run.description}); deleting it")
         return _delete(session, cluster, run, None)
+    if run.status.get("jobDeploymentStatus") in _BETWEEN:
+        session.output.progress(f"rayjob/{run.name} has no driver now ({run.description}); deleting it")
+        return _delete(session, cluster, run, _keep_log(session, cluster, run))
     stopped = False
     if not run.final:
         try:

@@ -275,6 +275,18 @@ def test_stop_of_a_run_without_a_driver_deletes_it(world: World) -> None:
     assert ("RayJob", "default", "r") not in world.cluster.objects
 
 
+@pytest.mark.parametrize(("deployment", "job"), [("Retrying", "FAILED"), ("Suspending", "RUNNING")])
+def test_stop_between_two_attempts_deletes_the_run_before_the_next_begins(
+    world: World, deployment: str, job: str
+) -> None:
+    """Ray's word is that of the driver before, and its head is going: there is nobody to ask for a stop."""
+    world.put({"jobDeploymentStatus": deployment, "jobStatus": job})
+    done = world.run("job stop id-1").ok()
+    assert done.out.startswith("rayjob/r had no driver now and was deleted\n")
+    assert world.cluster.objects.get(("RayJob", "default", "r")) is None and world.jobs.stopped == []
+    assert world.copy.read_bytes() == b"one\ntwo\nthree\n"
+
+
 def test_stop_gives_up_on_pods_that_do_not_go_and_names_them(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kubectl_nrl.commands.job_stop.GONE", 0.1)
     monkeypatch.setattr("kubectl_nrl.commands.job_stop.NOTICED", 0.1)

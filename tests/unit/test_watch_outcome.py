@@ -33,6 +33,13 @@ def test_final_states(deployment: str, job: str, reason: str, code: ExitCode) ->
     assert end.message == "why"
 
 
+@pytest.mark.parametrize("job", ["", "PENDING", "RUNNING"])
+def test_what_is_over_is_not_called_by_a_word_for_what_runs(job: str) -> None:
+    end = outcome({"jobDeploymentStatus": "Complete", "jobStatus": job})
+    assert end is not None
+    assert (end.state, end.exit_code) == ("UNKNOWN", ExitCode.FAILED)
+
+
 @pytest.mark.parametrize(
     ("deployment", "job"),
     [
