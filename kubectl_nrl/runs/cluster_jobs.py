@@ -138,4 +138,8 @@ def jobs_of(
         for cluster in clusters
         if cluster.uid not in found
     }
-    return Asked(sorted(jobs, key=lambda job: (job.job.get("start_time") or 0, job.id), reverse=True), why)
+    return Asked(sorted(jobs, key=_newest_last, reverse=True), why)
+
+
+def _newest_last(job: ClusterJob) -> tuple[float, str]:
+    return job.started.timestamp() if job.started else 0.0, job.id
