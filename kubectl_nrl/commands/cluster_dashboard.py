@@ -75,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--fix", dest="fix_links", action=argparse.BooleanOptionalAction,
-        help="repair, in the head, a page that stays blank because its files are symlinks (default)",
+        help="repair, in the head, a page that stays blank because its files are symlinks (default, but for another owner's cluster)",
     )  # fmt: skip
 
 
@@ -134,7 +134,7 @@ class _Opening:
         self, args: argparse.Namespace, session: Session, target: Target, port: int, trouble: Any, deadline: float
     ) -> None:
         self._session, self._target, self._port, self._trouble = session, target, port, trouble
-        self._deadline, self._fix = deadline, args.fix_links is not False
+        self._deadline, self._fix = deadline, args.fix_links
         self._copied = 0
 
     def result(self) -> DashboardResult:
@@ -190,9 +190,11 @@ class _Opening:
 
     def _repair(self, seen: Seen) -> None:
         """Put copies in the place of symlinks. Raises `ClusterError` when that is not wanted, not allowed, or not the cause."""
-        output = self._session.output
-        if not self._fix:
-            raise self._blank(seen, _SYMLINKS if self._links(seen, change=False).links else "")
+        output, owner = self._session.output, self._target.owner
+        if self._fix is False or (owner and not self._fix):
+            why = _SYMLINKS if self._links(seen, change=False).links else ""
+            theirs = f'; the cluster is "{owner}"\'s, and --fix repairs it there' if why and self._fix is None else ""
+            raise self._blank(seen, why + theirs)
         links = self._links(seen, change=True)
         if not links.links:
             raise self._blank(seen, f"no file in {links.folder} is a symlink, so it is not that")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
 from ..errors import ClusterError
+from ..labels import ownership
 from .connecting import paste
 from .session import Session
 
@@ -31,6 +32,11 @@ class Target(Protocol):
     def pod(self) -> str: ...
     @property
     def own_port(self) -> int: ...
+    @property
+    def owner(self) -> str:
+        """Who owns the cluster, where that is somebody else than the asking user."""
+        ...
+
     @property
     def fix(self) -> str:
         """How symlinks among the dashboard's files are kept from coming back."""
@@ -76,6 +82,11 @@ class OnKubernetes:
     def pod(self) -> str:
         return self._door.pod
 
+    @property
+    def owner(self) -> str:
+        found = ownership(self._find(), self._session.user)
+        return "" if found.mine else found.owner
+
     def dial(self, patience: Patience) -> Channel:
         return self._door.dial(patience)
 
@@ -113,7 +124,7 @@ class OnKubernetes:
 class OnThisMachine:
     """The dashboard of a Ray that runs here; it listens on a port of this machine already."""
 
-    namespace = pod = ""
+    namespace = pod = owner = ""
     fix = "install Ray with UV_LINK_MODE=copy in the environment of uv"
 
     def __init__(self, found: LocalRecord, role: str) -> None:

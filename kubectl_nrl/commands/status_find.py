@@ -38,13 +38,31 @@ def of_recipe(
     everybody: bool,
     quiet: bool = False,
 ) -> list[Object]:
-    """RayJobs and long-lived RayClusters that were made from a recipe and infra file of these names, newest first."""
+    """RayJobs and long-lived RayClusters that were made from a recipe and infra file of these names, newest first.
+
+    Among them are the clusters that it attaches, whoever made them.
+    """
     from ..manifests.names import label_value
     from ..plan.roles import role_name
 
-    name = label_value(role_name(config, "training", session.new_run()))
+    run = session.new_run()
+    name = label_value(role_name(config, "training", run))
     selector = f"{CLUSTER}={name}" + ("" if everybody else f",{UPSTREAM_OWNER}={session.user.name}")
-    return _list(session, cluster, namespace, selector, everywhere=everywhere, everybody=everybody, quiet=quiet)
+    found = _list(session, cluster, namespace, selector, everywhere=everywhere, everybody=everybody, quiet=quiet)
+    attached = (config.infra.get("launch") or {}).get("attach") or {}
+    if not attached or everywhere:
+        return found
+    known = {obj["metadata"]["uid"] for obj in found}
+    # Without a training cluster of its own, what it made bears no recipe's name.
+    own = [role_name(config, role, run) for role in config.infra.get("kuberay") or {}]
+    theirs = [str(name) for name in attached.values() if name]
+    for cluster_name in dict.fromkeys([*own, *theirs]):
+        live = cluster.get(RAY_API, "RayCluster", cluster_name, namespace)
+        if live is None or live["metadata"]["uid"] in known:
+            continue
+        if cluster_name in theirs or everybody or ownership(live, session.user).mine:
+            found.append({"apiVersion": RAY_API, "kind": "RayCluster", **live})
+    return sorted(found, key=_created, reverse=True)
 
 
 def infra_namespace(config: Config) -> str:
@@ -102,7 +120,11 @@ def _list(
     found = [*jobs, *(c for c in clusters if not _made_for_a_job(c))]
     if not everybody:
         found = [obj for obj in found if ownership(obj, session.user).mine]
-    return sorted(found, key=lambda obj: str(obj["metadata"].get("creationTimestamp") or ""), reverse=True)
+    return sorted(found, key=_created, reverse=True)
+
+
+def _created(obj: Object) -> str:
+    return str(obj["metadata"].get("creationTimestamp") or "")
 
 
 def _ray_clusters(

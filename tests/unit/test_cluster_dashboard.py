@@ -169,6 +169,18 @@ def test_without_fix_the_fault_is_named_and_nothing_is_changed(world: World) -> 
     assert done.out == ""
 
 
+def test_the_head_of_another_owner_is_changed_when_that_is_asked_for_alone(world: World) -> None:
+    world.up()
+    cluster = world.objects["RayCluster", "default", "t"]
+    cluster["metadata"]["labels"] = {"kubectl-nrl/owner": "bob"}
+    world.dashboard.blank()
+    done = world.open()
+    assert (done.exit, world.ran) == (3, ["t-head/ray count"]), done.err
+    assert 'the cluster is "bob"\'s, and --fix repairs it there' in done.err
+    world.open("t --fix").ok()
+    assert world.ran[-1] == "t-head/ray change"
+
+
 def test_where_exec_is_forbidden_the_way_out_is_the_image(world: World) -> None:
     world.up()
     world.may_exec = False

@@ -59,6 +59,20 @@ def test_a_cluster_that_cannot_be_asked_is_named_and_hides_nothing_else(rays: Ra
     assert 'note: jobs of raycluster/quiet are not listed: pods "h" is forbidden' in done.err
 
 
+def test_a_job_with_odd_fields_hides_no_other(rays: RayClusters) -> None:
+    odd = {
+        "submission_id": "odd",
+        "status": None,
+        "metadata": None,
+        "message": None,
+        "start_time": "x",
+        "end_time": None,
+    }
+    rays.put("long", job("sub-1"), odd)
+    listed = Project().run("job list -n default -o json").ok().result("job_list")
+    assert {(j["id"], j["state"]) for j in listed} == {("sub-1", "RUNNING"), ("odd", "UNKNOWN")}
+
+
 def test_a_cluster_that_never_answers_is_not_waited_for() -> None:
     never = threading.Event()
 

@@ -283,6 +283,19 @@ def test_a_training_cluster_that_is_attached_is_used_as_it_is(world: World) -> N
     assert world.names("RayCluster") == ["gym", "t"]
 
 
+def test_status_of_a_recipe_shows_what_it_attaches_and_what_it_made_beside(world: World) -> None:
+    world.up().ok()
+    spec = world.cluster.objects["RayCluster", "default", "t"]["spec"]
+    world.give_to("RayCluster", "t", "bob")
+    launch = {"codeSource": "image", "codePath": "/opt", "entrypoint": "true", "attach": {"training": "t"}}
+    world.infra(kuberay={"gym": {"name": "gym", "spec": spec}}, launch=launch)
+    world.ray.ends = "RUNNING"
+    world.start("--no-wait").ok()
+    items = world.run("status recipe.yaml --infra infra.yaml -o json").ok().result("status")["items"]
+    assert {(item["name"], item["owner"]) for item in items} == {("t", "bob"), ("gym", USER)}
+    assert RUN_ID in {job["id"] for item in items for job in item["jobs"]}
+
+
 def test_no_line_is_printed_that_would_take_nothing_down(world: World) -> None:
     world.up().ok()
     launch = {"codeSource": "image", "codePath": "/opt", "entrypoint": "true", "attach": {"training": "t"}}
