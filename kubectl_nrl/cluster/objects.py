@@ -19,6 +19,8 @@ Items = list[dict[str, Any]]
 MANAGER = "kubectl-nrl"
 #: Objects per page of a list, as kubectl asks for them.
 PAGE = 500
+#: What no object is called, and what a URL would take for all objects of a kind (a DELETE of it deletes them all), or for another place.
+NO_NAMES = ("", ".", "..")
 
 _PATCHES = {
     "merge": "application/merge-patch+json",
@@ -135,6 +137,8 @@ class Objects:
         """Delete it; False when it was not there. With `uid`, another object of that name is left alone (and False);
         with `version`, one that changed since that resourceVersion has status 409."""
         resource, namespace = self._resource(api_version, kind, namespace)
+        if name in NO_NAMES:
+            return False
         body: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": propagation}
         if uid or version:
             conditions = {"uid": uid, "resourceVersion": version}
@@ -156,6 +160,8 @@ class Objects:
         self, api_version: str, kind: str, name: str, namespace: str | None, headers: Mapping[str, str] | None = None
     ) -> dict[str, Any] | None:
         resource, namespace = self._resource(api_version, kind, namespace)
+        if name in NO_NAMES:
+            return None
         doing = errors.describe("get", resource.title, name, namespace)
         code, body = self.client.send("GET", resource.path(namespace, name), doing=doing, headers=headers)
         if code == 404 and errors.absent(body, name):

@@ -178,6 +178,16 @@ def test_delete_says_whether_it_was_there_and_spares_another_uid(tmp_path: Path)
     assert options["preconditions"] == {"uid": "x"} and options["propagationPolicy"] == "Background"
 
 
+@pytest.mark.parametrize("name", ["", ".", ".."])
+def test_what_no_object_is_called_is_neither_read_nor_deleted(tmp_path: Path, name: str) -> None:
+    """A DELETE of the URL that is left would delete every object of the kind."""
+    with Server(in_turn(answer(200, POD))) as server, connect(tmp_path, server.url) as cluster:
+        assert cluster.get("v1", "Pod", name) is None
+        assert cluster.metadata("v1", "Pod", name) is None
+        assert cluster.delete("v1", "Pod", name) is False
+    assert server.asked == []
+
+
 def test_gzip_is_understood(tmp_path: Path) -> None:
     import gzip
 
