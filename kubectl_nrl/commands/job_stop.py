@@ -21,6 +21,8 @@ from .session import Session
 NOTICED = 120.0
 #: Seconds that pods get to go.
 GONE = 60.0
+#: Seconds that a head gets to hand over the rest of the log before it goes.
+REST = 5.0
 
 
 @dataclass(frozen=True)
@@ -164,7 +166,7 @@ def _keep_log(session: Session, cluster: Any, run: RunRecord) -> LogFacts | None
     path = copy.path
     reader = DriverLog(ray_connector(cluster, run.namespace), lambda data: None, copy=copy)
     reader.follow(Source(run.ray_cluster, run.ray_cluster, run.submission_id))
-    reader.finish(5.0)
+    reader.finish(REST)
     end = None
     while end is None:
         end = reader.join(1.0)
