@@ -1,4 +1,4 @@
-"""The Kubernetes API: the only room that speaks to it, over nothing but the standard library.
+"""The Kubernetes API: the only package that speaks to it, over nothing but the standard library.
 
 The kubernetes package is imported for one thing, users with an `auth-provider`: its import takes longer than most
 commands.

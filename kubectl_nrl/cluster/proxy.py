@@ -99,7 +99,6 @@ def _socks5(channel: SocketChannel, to: tuple[str, int], login: tuple[str, str],
 
 
 def without_password(proxy: str | None) -> str:
-    """A proxy as messages name it: its URL may hold a user's password."""
     url = urlsplit(proxy or "")
     return (
         f"{url.scheme}://{url.hostname}:{url.port}" if url.hostname and url.port else (url.hostname or "of proxy-url")

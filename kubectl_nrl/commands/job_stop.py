@@ -24,6 +24,8 @@ _BETWEEN = ("Retrying", "Suspending", "Suspended")
 NOTICED = 120.0
 #: Seconds that pods get to go.
 GONE = 60.0
+#: Seconds that a head gets to hand over the rest of the log before it goes.
+REST = 5.0
 
 
 @dataclass(frozen=True)
@@ -186,7 +188,7 @@ def _keep_log(session: Session, cluster: Any, run: RunRecord) -> LogFacts | None
     path = copy.path
     reader = DriverLog(ray_connector(cluster, run.namespace), lambda data: None, copy=copy, say=session.output.warn)
     reader.follow(Source(run.ray_cluster, run.ray_cluster, run.submission_id))
-    reader.finish(5.0, over=run.final)
+    reader.finish(REST, over=run.final)
     end = None
     while end is None:
         end = reader.join(1.0)

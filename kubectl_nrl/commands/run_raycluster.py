@@ -269,7 +269,7 @@ class _Launch:
             raise NrlError(
                 f"lost Ray while it was asked to run {record.id}: {error.message}", exit_code=ExitCode.UNKNOWN
             ) from error
-        uid = record.manifest["metadata"].get("uid")
+        uid = record.config_map["metadata"].get("uid")
         if uid is None:
             return  # it was never written
         try:

@@ -7,6 +7,7 @@ clusters that its infra file asks for, so nothing but reading the two files is n
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,7 +54,7 @@ def add_recipe_arguments(parser: argparse.ArgumentParser, words: str, help: str)
 
 def is_recipe(session: Session, word: str) -> bool:
     """Whether a word is a recipe's file rather than a name: one that ends so may be missing."""
-    return word.endswith((".yaml", ".yml")) or (session.cwd / word).is_file()
+    return word.endswith((".yaml", ".yml")) or os.path.isfile(session.cwd / word)
 
 
 def tell_apart(words: Sequence[str], session: Session, prog: str) -> Words:

@@ -27,12 +27,16 @@ class ClusterRun(Owned):
     """A run as its record tells it. `state` is Ray's last known word, empty while nobody has seen an end."""
 
     @property
+    def config_map(self) -> Mapping[str, Any]:
+        return self.manifest
+
+    @property
     def _data(self) -> Mapping[str, str]:
-        return self.manifest.get("data") or {}
+        return self.config_map.get("data") or {}
 
     @property
     def id(self) -> str:
-        return str(self._data.get("id") or labels_of(self.manifest).get(RUN) or "")
+        return str(self._data.get("id") or labels_of(self.config_map).get(RUN) or "")
 
     @property
     def ray_cluster(self) -> str:
@@ -87,7 +91,7 @@ class ClusterRun(Owned):
 
     @property
     def raw_user(self) -> str:
-        return annotations_of(self.manifest).get(RAW_USER, "")
+        return annotations_of(self.config_map).get(RAW_USER, "")
 
     @property
     def started(self) -> datetime | None:

@@ -2,7 +2,7 @@
 
 Everything is checked offline and strictly, at any depth: a server prunes what it does not know without a word.
 
-What checks is loaded when it is first asked for: commands that only look at a cluster need a leaf of this room (`quantities`)
+What checks is loaded when it is first asked for: commands that only look at a cluster need one module of this package (`quantities`)
 and must not wait for the rest.
 """
 
@@ -28,7 +28,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-#: Which module of this room has a name.
+#: Which module of this package has a name.
 _ROOM = {
     "check_patch": "documents", "check_profile": "documents", "builtin_fragments": "infra", "check_infra": "infra",
     "infra_schema": "infra", "published_schema": "infra", "SchemaFault": "nodes", "property_paths": "nodes",

@@ -7,7 +7,6 @@ start); the machine has one node at a time, so one containerd at a time uses it.
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -109,11 +108,6 @@ def _forget_containers() -> bool:
 
 def _root() -> Path:
     return cache_dir() / "containerd"
-
-
-def drop_images() -> None:
-    """Remove the kept root, images and all."""
-    shutil.rmtree(_root(), ignore_errors=True)
 
 
 def _config(state: State) -> str:

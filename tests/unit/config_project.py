@@ -1,6 +1,6 @@
 """Files of one configuration under test, and the shape in which its problems are compared.
 
-Kept apart from the shipped test kit, which stands on top of the whole program: these tests run the config room alone.
+Kept apart from the shipped test kit, which stands on top of the whole program: these tests run the package `config` alone.
 """
 
 from __future__ import annotations

@@ -8,8 +8,14 @@ import socket
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 from waiting import wait_until
+
+from kubectl_nrl.cluster import Cluster
+
+POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "team"}}
 
 
 @dataclass(frozen=True)
@@ -115,3 +121,24 @@ class Server:
             body += connection.recv(65536)
         method, target, _ = lines[0].split(" ")
         return Asked(method, target, headers, body, count, tuple(lines[1:]))
+
+
+def connect(
+    tmp_path: Path, url: str, user: dict[str, Any] | None = None, env: dict[str, str] | None = None, **more: Any
+) -> Cluster:
+    """A client of the server at `url`, as a kubeconfig names it; `more` goes into its cluster entry."""
+    config = {
+        "current-context": "c",
+        "clusters": [{"name": "k", "cluster": {"server": url, **more}}],
+        "users": [{"name": "u", "user": user or {"token": "first"}}],
+        "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u", "namespace": "team"}}],
+    }
+    path = tmp_path / "config"
+    path.write_text(json.dumps(config))
+    return Cluster.connect(kubeconfig=str(path), env=env or {})
+
+
+def in_turn(*replies: bytes | None) -> Callable[[Asked], bytes | None]:
+    """Each reply once; the last one for ever."""
+    left = list(replies)
+    return lambda _: left.pop(0) if len(left) > 1 else left[0]

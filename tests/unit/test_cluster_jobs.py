@@ -9,7 +9,7 @@ import pytest
 from ray_cluster_case import UP, ClusterJobs, RayClusters, job
 from run_files import files
 
-from kubectl_nrl.commands import job_cluster
+from kubectl_nrl.commands import job_cluster, job_stop
 from kubectl_nrl.errors import ClusterError
 from kubectl_nrl.labels import CLUSTER_UID, DAEMON, ROLE
 from kubectl_nrl.runs import ClusterRecord, jobs_of
@@ -311,7 +311,10 @@ def test_words_that_name_nothing_are_refused(rays: RayClusters, line: str) -> No
     assert done.err.startswith("error: ")
 
 
-def test_a_stop_that_ray_does_not_answer_deletes_the_rayjob_only_when_forced(rays: RayClusters) -> None:
+def test_a_stop_that_ray_does_not_answer_deletes_the_rayjob_only_when_forced(
+    rays: RayClusters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_stop, "REST", 0.05)
     put_rayjob(rays, "j", jobDeploymentStatus="Running", jobStatus="RUNNING", rayClusterName="j-x", jobId="id-j")
     rays.put("j-x").stop = _refuse  # type: ignore[method-assign]
     rays.heads["j-x"].errors = [ClusterError("no answer")] * 1000

@@ -14,7 +14,7 @@ from kubectl_nrl.diff import judge
 from kubectl_nrl.labels import LAST_APPLIED
 from kubectl_nrl.plan import Options, PlannedObject
 
-JDOE, BOB = User("jdoe", "jdoe"), User("bob", "bob")
+JDOE = User("jdoe", "jdoe")
 GPUS = "cluster: {num_nodes: 2, gpus_per_node: 4}\n"
 LONG = Options(mode="raycluster")
 
