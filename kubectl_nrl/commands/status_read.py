@@ -100,9 +100,7 @@ def item(session: Session, found: Situation) -> Item:
         assert found.ray_cluster is not None
         return Item(found.ray_cluster, snapshot, _there(found.pods), blind=found.blind)
     run = RunRecord(found.rayjob)
-    own = not (run.rayjob.get("spec") or {}).get(
-        "clusterSelector"
-    )  # the pods of a cluster that it only uses are not its own
+    own = not run.borrows
     return Item(
         found.rayjob, snapshot, _there(found.pods) if own else (), run, lifetimes(run.rayjob) if run.final and own else None,
         _log(session, run), _commands(session, run), blind=found.blind and own,

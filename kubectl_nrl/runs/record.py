@@ -66,6 +66,11 @@ class RunRecord:
         return str(self.status.get("rayClusterName") or "")
 
     @property
+    def borrows(self) -> bool:
+        """Whether it runs on a Ray cluster that is there (`spec.clusterSelector`), whose pods are not its own."""
+        return bool((self.rayjob.get("spec") or {}).get("clusterSelector"))
+
+    @property
     def owner(self) -> str:
         from ..labels import OWNER, UPSTREAM_OWNER
 
