@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import ExitCode, NrlError
 from ..labels import ownership
 from ..rayjob_state import outcome
-from .connecting import note_wandb, ray_connector
+from .connecting import note_wandb, paste, ray_connector
 from .run_failure import of_rayjob
 from .run_launch import commands_for, say_left_alone
 from .run_panel import RunPanel
@@ -24,7 +24,7 @@ from .waiting import asked
 if TYPE_CHECKING:
     from ..runs import ClusterJob, RunRecord
     from ..triage import DeadPod
-    from ..watch import DriverLog, LogEnd
+    from ..watch import DriverLog, Follow, LogEnd
 
 #: Seconds without an answer after which a head counts as gone.
 HEAD_PATIENCE = 10.0
@@ -207,6 +207,7 @@ class _Logs:
                 output.warn(f"the end of the driver's log may be missing here: {read.why}")
             self._run = type(run)(follow.rayjob)
             self._result(read, follow.deaths())
+            self._say_forgotten(follow)
             return int(end.outcome.exit_code)
         except KeyboardInterrupt:
             panel.close(keep=True)
@@ -238,6 +239,15 @@ class _Logs:
         message = ended.message if ended else ""
         made = RunResult(run.id, run.rayjob, run.state, run.reason, message, code, commands, log, self._wandb)
         output.result(replace(made, failure=failure))
+
+    def _say_forgotten(self, follow: Follow) -> None:
+        """Name what a run holds that nothing will take from it, as one that was stopped: who only follows releases nothing."""
+        from ..runs.holds import held
+
+        run, output = type(self._run)(follow.rayjob, held(follow.pods.values())), self._session.output
+        if run.forgotten:
+            output.warn(f"it still holds {run.forgotten}, which nothing will take from it")
+            output.hint(paste(self._session, run.namespace, "job", "stop", run.id))
 
     def _on_wandb(self, url: str) -> None:
         self._wandb = url
