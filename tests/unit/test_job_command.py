@@ -126,8 +126,7 @@ def test_following_a_run_that_was_stopped_says_what_it_still_holds(world: World)
     ends.join()
     assert done.exit == 5
     assert (
-        "it still holds 1 pod, which nothing will take from it\nhint: kubectl nrl job stop id-1 -n default"
-        in done.err
+        "it still holds 1 pod, which nothing will take from it\nhint: kubectl nrl job stop id-1 -n default" in done.err
     )
     assert ("RayCluster", "default", "r-x1") in world.cluster.objects
 
