@@ -14,7 +14,7 @@ from ..errors import ExitCode
 from ..labels import ownership
 from ..rayjob_state import outcome
 from ..run_directory import directory
-from .connecting import note_wandb, ray_connector
+from .connecting import note_wandb, paste, ray_connector
 from .log_reading import ShownLog, show_file
 from .run_deleted import see_deleted
 from .run_failure import of_rayjob
@@ -131,6 +131,7 @@ class _Logs:
                 output.warn(f"the end of the driver's log may be missing here: {read.why}")
             self._run = type(run)(follow.rayjob)
             self._result(read, follow.deaths())
+            self._say_forgotten(follow)
             return int(end.outcome.exit_code)
         except KeyboardInterrupt:
             panel.close(keep=True)
@@ -177,6 +178,15 @@ class _Logs:
         message = ended.message if ended else ""
         made = RunResult(run.id, run.rayjob, run.state, run.reason, message, code, commands, log, self._wandb)
         output.result(replace(made, failure=failure))
+
+    def _say_forgotten(self, follow: Follow) -> None:
+        """Name what a run holds that nothing will take from it, as one that was stopped: who only follows releases nothing."""
+        from ..runs.holds import held
+
+        run, output = type(self._run)(follow.rayjob, held(follow.pods.values())), self._session.output
+        if run.forgotten:
+            output.warn(f"it still holds {run.forgotten}, which nothing will take from it")
+            output.hint(paste(self._session, run.namespace, "job", "stop", run.id))
 
     def _on_wandb(self, url: str) -> None:
         self._wandb = url

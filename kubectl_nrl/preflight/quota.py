@@ -64,11 +64,18 @@ def _charged(plan: Plan, pods: Sequence[PodSet]) -> Amounts:
         each |= {f"limits.{name}": amount for name, amount in limits.items()}
         each |= {name: requests[name] for name in _BARE if name in requests}
         total = plus(total, {**each, "pods": Fraction(1), "count/pods": Fraction(1)}, p.count)
-    for obj in plan.objects:
-        group = obj.api_version.rpartition("/")[0]
-        key = f"count/{obj.kind.lower()}s" + (f".{group}" if group else "")
-        total = plus(total, {key: Fraction(1)})
+    kinds = [(obj.kind, obj.api_version.rpartition("/")[0]) for obj in plan.objects]
+    # KubeRay makes a RayCluster of each RayJob, and is refused it where the quota has none left.
+    kinds += [("RayCluster", group) for kind, group in kinds if kind == "RayJob"]
+    for kind, group in kinds:
+        total = plus(total, {f"count/{kind.lower()}s" + (f".{group}" if group else ""): Fraction(1)})
     return total
+
+
+def _containers(spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Quotas and limit ranges look at init containers as well."""
+    yield from spec.get("initContainers") or ()
+    yield from spec.get("containers") or ()
 
 
 def _unsaid(hard: Mapping[str, Fraction], pods: Sequence[PodSet]) -> Iterator[str]:
@@ -80,7 +87,7 @@ def _unsaid(hard: Mapping[str, Fraction], pods: Sequence[PodSet]) -> Iterator[st
         if name not in _BARE:
             continue
         for p in pods:
-            for container in p.spec.get("containers") or ():
+            for container in _containers(p.spec):
                 if name not in container_amounts(container, "limits" if which == "limits" else "requests"):
                     yield f'container "{container.get("name")}" of the {p.words} has no {name} {which[:-1]}'
 
@@ -115,7 +122,7 @@ def with_defaults(pods: PodSet, ranges: Sequence[Mapping[str, Any]]) -> PodSet:
 
     template = copy.deepcopy(dict(pods.template))
     for limit in _limits(ranges, "Container"):
-        for container in (template.get("spec") or {}).get("containers") or ():
+        for container in _containers(template.get("spec") or {}):
             resources = container.setdefault("resources", {})
             default, own = limit.get("default") or {}, resources.get("limits") or {}
             wanted = {**default, **(limit.get("defaultRequest") or {}), **own, **(resources.get("requests") or {})}
@@ -135,7 +142,7 @@ def limit_checks(pods: Sequence[PodSet], ranges: Sequence[Mapping[str, Any]], na
 
 def _outside(pods: PodSet, limits: Mapping[str, Any]) -> Iterator[str]:
     for limit in _limits([limits], "Container"):
-        for container in pods.spec.get("containers") or ():
+        for container in _containers(pods.spec):
             who = f'container "{container.get("name")}" of the {pods.words}'
             yield from _beyond(
                 who, container_amounts(container, "requests"), container_amounts(container, "limits"), limit

@@ -94,7 +94,10 @@ def my_runs(cluster: Any, namespace: str, user: User, *, all_namespaces: bool, a
         if not all_users and not ownership(job, user).mine:
             continue
         record = RunRecord(job)
-        holds = None if by_cluster is None else by_cluster.get((record.namespace, record.ray_cluster), NOTHING)
+        if record.borrows:
+            holds: Holds | None = NOTHING  # its cluster holds what it holds with or without it
+        else:
+            holds = None if by_cluster is None else by_cluster.get((record.namespace, record.ray_cluster), NOTHING)
         runs.append(RunRecord(job, holds))
     return newest_first(runs)
 

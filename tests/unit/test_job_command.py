@@ -113,6 +113,24 @@ def test_following_ends_with_the_run_and_as_the_run(world: World) -> None:
     assert "rayjob/r: FAILED (AppFailed)" in done.err
 
 
+def test_following_a_run_that_was_stopped_says_what_it_still_holds(world: World) -> None:
+    """No deletion rule matches STOPPED, and whoever only follows releases nothing."""
+    world.put(RUNNING)
+    job = world.cluster.objects["RayJob", "default", "r"]
+    rule = {"policy": "DeleteCluster", "condition": {"jobStatus": "SUCCEEDED", "ttlSeconds": 0}}
+    job["spec"] = {"deletionStrategy": {"deletionRules": [rule]}}
+    final = {"jobDeploymentStatus": "Complete", "jobStatus": "STOPPED", "endTime": "2026-11-30T12:00:00Z"}
+    ends = threading.Timer(0.5, lambda: world.cluster.set_status("RayJob", "r", **final))
+    ends.start()
+    done = world.run("job logs id-1 -f")
+    ends.join()
+    assert done.exit == 5
+    assert (
+        "it still holds 1 pod, which nothing will take from it\nhint: kubectl nrl job stop id-1 -n default" in done.err
+    )
+    assert ("RayCluster", "default", "r-x1") in world.cluster.objects
+
+
 def test_following_a_run_that_is_over_shows_it_and_ends_as_it_did(world: World) -> None:
     world.put({"jobDeploymentStatus": "Complete", "jobStatus": "STOPPED"})
     done = world.run("job logs id-1 -f")

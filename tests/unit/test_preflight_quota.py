@@ -45,7 +45,8 @@ def checks(plan: Any, hard: dict[str, Any] | None, used: dict[str, Any] | None =
         ({"requests.nvidia.com/gpu": "64"}, {"requests.nvidia.com/gpu": "60"}, None, "needs 8 nvidia.com/gpu, the quota has left 4"),
         ({"pods": "2"}, {}, False, "the run needs 3 pods"),
         ({"count/rayjobs.ray.io": "5"}, {"count/rayjobs.ray.io": "5"}, None, "the run needs 1 count/rayjobs.ray.io"),
-        ({"count/rayclusters.ray.io": "0"}, {}, True, ""),
+        ({"count/rayclusters.ray.io": "0"}, {}, False, "the run needs 1 count/rayclusters.ray.io"),
+        ({"count/rayservices.ray.io": "0"}, {}, True, ""),
         ({"requests.nvidia.com/gpu": "4"}, {"requests.nvidia.com/gpu": "9"}, False, "needs 8"),
     ],
 )  # fmt: skip
@@ -67,6 +68,19 @@ def test_a_quota_makes_every_container_say_what_it_counts(plan: Any) -> None:
     assert check.ok is True, "the namespace's default fills it in"
     (check,) = checks(plan, {"limits.cpu": "29"}, limits=[default])
     assert "needs 30 limits.cpu" in check.detail, "and is counted"
+
+
+def test_init_containers_are_looked_at_as_kubernetes_does(tmp_path: Path) -> None:
+    prepared = INFRA.replace(
+        "            containers:\n", "            initContainers: [{name: prep, image: x}]\n            containers:\n"
+    )
+    prepared = prepared.replace("[{name: head}]", "[{name: head, resources: {requests: {memory: 1Gi, cpu: 1}}}]")
+    plan = Case(tmp_path).plan(prepared, "cluster: {num_nodes: 2, gpus_per_node: 4}\n")
+    (check,) = checks(plan, {"requests.memory": "1Ti"})
+    assert check.ok is False and 'container "prep" of the pods of group gpu' in check.detail
+    default = {"type": "Container", "defaultRequest": {"memory": "1Gi", "cpu": "64"}}
+    (check,) = checks(plan, {"requests.cpu": "100"}, limits=[default])
+    assert "needs 129 cpu" in check.detail, "a worker asks for as much as its init container does"
 
 
 @pytest.mark.parametrize(

@@ -134,3 +134,12 @@ def test_who_may_not_see_pods_still_sees_runs() -> None:
     cluster.faults["list", "Pod"] = ClusterError("forbidden", status=403)
     [run] = my_runs(cluster, "default", ME, all_namespaces=False, all_users=False)
     assert run.gpus is None
+
+
+def test_a_run_that_only_used_a_cluster_does_not_hold_what_that_holds() -> None:
+    cluster = FakeCluster()
+    put_run(cluster, "a", "id-a", rayClusterName="shared", jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
+    cluster.objects["RayJob", "default", "a"]["spec"]["clusterSelector"] = {"ray.io/cluster": "shared"}
+    gpu_pod(cluster, "p", "shared", "8")
+    [run] = my_runs(cluster, "default", ME, all_namespaces=False, all_users=False)
+    assert (run.gpus, run.forgotten) == (0, "")
