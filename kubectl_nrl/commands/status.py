@@ -157,7 +157,7 @@ def _ask_cluster(
 ) -> tuple[list[Item], str]:
     from . import status_find as find
     from . import status_read as read
-    from .status_jobs import with_jobs
+    from .status_daemons import with_jobs
 
     written = find.infra_namespace(question.config) if question.config is not None else ""
     namespace = session.namespace or written or namespace_of(session, cluster)

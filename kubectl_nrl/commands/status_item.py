@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..reasons import GroupView, Snapshot, Trouble
     from ..runs import ClusterJob, RunRecord, SeenRun
     from ..runs.lifetimes import Lifetimes
-    from .status_jobs import DaemonView
+    from .status_daemons import DaemonView
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,7 @@ def test_a_head_that_forgot_it_is_said_with_when_and_why(world: World) -> None:
 
 
 def test_logs_says_so_too_and_still_shows_the_head(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert world.elsewhere("logs one").ok().out == "step 1\nstep 2\n"
+    assert world.run("logs one").ok().out == "step 1\nstep 2\n"
     world.forget_jobs()
     done = world.elsewhere("logs one")
     assert (done.exit, "run one is unknown to Ray: the head of raycluster/t restarted" in done.err) == (6, True), done
