@@ -32,7 +32,7 @@ def see_deleted(
 
     output, said = session.output, f"{message}, not by this command"
     if not ray_cluster:
-        output.error(f"{said}; nothing of it had started")
+        output.error(f"{said}; it had no Ray cluster yet")
         return SeenGone(ExitCode.STOPPED)
     output.progress(f"{message}; waiting for what is left of it to go")
     try:
