@@ -35,7 +35,7 @@ _CODES = {
     ExitCode.USAGE: "wrong usage, recipe or infra file; nothing was sent",
     ExitCode.CLUSTER: "the cluster refused or could not be reached",
     ExitCode.GAVE_UP: "gave up waiting",
-    ExitCode.STOPPED: "the job was stopped",
+    ExitCode.STOPPED: "the job was stopped, or what it ran on was deleted",
     ExitCode.UNKNOWN: "the outcome is unknown and the job may still run; the message says how to reattach",
     ExitCode.BUG: "a bug; the message names the file with its traceback",
     ExitCode.INTERRUPTED: "Ctrl-C; 143 and 129 for SIGTERM and SIGHUP (a closed terminal), which do the same",

@@ -12,7 +12,7 @@ from .create import Created, Uncertain, up
 from .dry_run import DryRun, Refusal, dry_run, pod_templates
 from .existing import make_way, name_holder
 from .release import Released, delete_run, release
-from .remains import Remains, until_gone
+from .remains import Remains, ray_cluster_of, until_gone
 from .rendezvous import Rendezvous
 from .take_down import Doomed, TakenDown, take_down, words_of
 from .teardown import Holder, holders
@@ -42,6 +42,7 @@ __all__ = [
     "make_way",
     "name_holder",
     "pod_templates",
+    "ray_cluster_of",
     "release",
     "take_children",
     "take_down",

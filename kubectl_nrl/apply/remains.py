@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..labels import RAY_API, RAY_CLUSTER
+from ..labels import FROM_NAME, RAY_API, RAY_CLUSTER
 
 #: Seconds between two looks.
 LOOK = 0.5
@@ -27,6 +27,13 @@ class Remains:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(str(pod["metadata"]["name"]) for pod in self.pods)
+
+
+def ray_cluster_of(cluster: Any, namespace: str, rayjob: str) -> str:
+    """The newest Ray cluster that KubeRay made for a RayJob of that name; empty for none. Raises `ClusterError`."""
+    found = cluster.list(RAY_API, "RayCluster", namespace, label_selector=f"{FROM_NAME}={rayjob}")
+    newest = max(found, key=lambda one: str(one["metadata"].get("creationTimestamp") or ""), default=None)
+    return str(newest["metadata"]["name"]) if newest is not None else ""
 
 
 def remains(cluster: Any, namespace: str, ray_cluster: str, uid: str = "") -> Remains:

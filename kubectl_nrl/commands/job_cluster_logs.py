@@ -80,7 +80,7 @@ class _JobLogs:
         """Somebody deleted the cluster: what is left of it, and how far the log was read."""
         where = self._job.cluster
         self._log.reader.finish(REST_GOING, over=False)
-        gone = see_deleted(self._session, self._cluster, where.namespace, end.message, where.name, where.uid)
+        gone = see_deleted(self._session, self._cluster, where.namespace, end.message, where.name, uid=where.uid)
         return self._result(self._job, self._log.rest(0.0, over=False), gone.exit_code, "ClusterDeleted")
 
     def _tell(self, job: ClusterJob, read: LogEnd, reason: str = "") -> ExitCode:

@@ -147,7 +147,9 @@ class _Logs:
         """Somebody deleted the run: what is left of it, and how far its log was read."""
         output, run = self._session.output, self._run
         log.reader.finish(REST_GOING, over=False)
-        gone = see_deleted(self._session, self._cluster, run.namespace, end.message, follow.ray_cluster)
+        gone = see_deleted(
+            self._session, self._cluster, run.namespace, end.message, follow.ray_cluster, rayjob=run.name
+        )
         log.rest(0.0, over=False)
         if output.format != "text":
             commands, code = commands_for(self._session, run.namespace, run.id), int(gone.exit_code)

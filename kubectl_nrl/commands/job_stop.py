@@ -171,6 +171,10 @@ def _until_final(session: Session, cluster: Any, run: RunRecord) -> RunRecord:
         end = follow.until_final(NOTICED)
     finally:
         follow.close()
+    if end.how == "deleted":
+        raise ClusterError(
+            f"{end.message}, not by this command; there is nothing left to stop", status=404, reason="Gone"
+        )
     if end.outcome is None:
         raise ClusterError(f"rayjob/{run.name} is not over {NOTICED:.0f} s after the stop: {end.message}")
     return RunRecord(follow.rayjob)

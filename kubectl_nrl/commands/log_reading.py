@@ -138,7 +138,10 @@ def from_copy(session: Session, word: str, error: NrlError, lines: int | None, *
     from .job_record import Forgotten
 
     path = _kept(session, word)
-    if path is None or not os.path.isfile(path) or (follow and not isinstance(error, Forgotten)):
+    if path is None or not os.path.isfile(path):
+        raise error
+    if follow and not isinstance(error, Forgotten):
+        session.output.note("there is a copy of its log on this machine: the same without -f shows it")
         raise error
     whole = bool(read_record(path.parent).get("complete"))
     session.output.warn(f"{error.message}; this is the copy on this machine, {_extent(path, whole)}")

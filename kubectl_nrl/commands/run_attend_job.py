@@ -108,7 +108,8 @@ class AttendJob:
         self._log.finish(REST_GOING, over=False)
         self._event({"event": "final", "state": "DELETED", "reason": ""})
         gone = see_deleted(
-            self._session, self._cluster, record.namespace, end.message, record.ray_cluster, record.ray_cluster_uid
+            self._session, self._cluster, record.namespace, end.message, record.ray_cluster,
+            uid=record.ray_cluster_uid,
         )  # fmt: skip
         read = None
         while read is None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError, ExitCode
 from .session import Session
+
+if TYPE_CHECKING:
+    from ..apply import Remains
 
 #: Seconds that what was deleted gets to go before what holds it is named.
 GONE = 60.0
@@ -22,28 +25,35 @@ class SeenGone:
 
 
 def see_deleted(
-    session: Session, cluster: Any, namespace: str, message: str, ray_cluster: str, uid: str = ""
+    session: Session, cluster: Any, namespace: str, message: str, ray_cluster: str, *, uid: str = "", rayjob: str = ""
 ) -> SeenGone:
     """See to it that it goes, and say so; `message` says what was deleted.
 
-    `ray_cluster` is what it ran on, empty where there was none yet, `uid` that RayCluster's, where its name says too little.
+    `ray_cluster` is what it ran on, where that was seen (else that of `rayjob`), `uid` that RayCluster's, where its name says too little.
     """
-    from ..apply import holders, until_gone
+    from ..apply import Remains, ray_cluster_of, until_gone
 
-    output, said = session.output, f"{message}, not by this command"
-    if not ray_cluster:
-        output.error(f"{said}; nothing of it had started")
-        return SeenGone(ExitCode.STOPPED)
-    output.progress(f"{message}; waiting for what is left of it to go")
+    output, said, left = session.output, f"{message}, not by this command", Remains()
     try:
-        left = until_gone(cluster, namespace, ray_cluster, uid=uid, within=GONE)
+        ray_cluster = ray_cluster or ray_cluster_of(cluster, namespace, rayjob)
+        if ray_cluster:
+            output.progress(f"{message}; waiting for what is left of it to go")
+            left = until_gone(cluster, namespace, ray_cluster, uid=uid, within=GONE)
     except KeyboardInterrupt:
         output.error(f"{said}; interrupted, its pods may still be ending")
         return SeenGone(ExitCode.INTERRUPTED)
     except ClusterError as error:
-        look = f"kubectl get pods -n {namespace} -l ray.io/cluster={ray_cluster}"
+        look = f"kubectl get pods -n {namespace}" + (f" -l ray.io/cluster={ray_cluster}" if ray_cluster else "")
         output.error(f"{said}; whether something of it still runs cannot be seen: {error.message}", look)
         return SeenGone(ExitCode.UNKNOWN)
+    return _judge(session, cluster, namespace, said, ray_cluster, left)
+
+
+def _judge(session: Session, cluster: Any, namespace: str, said: str, ray_cluster: str, left: Remains) -> SeenGone:
+    """Say what is left, with what holds it."""
+    from ..apply import holders
+
+    output = session.output
     if left.orphan:
         what = f"raycluster {ray_cluster}" if left.present else f"pods -l ray.io/cluster={ray_cluster}"
         delete = f"kubectl delete {what} -n {namespace}"
@@ -51,6 +61,9 @@ def see_deleted(
         return SeenGone(ExitCode.UNKNOWN, left.names)
     if not left.pods:
         output.error(f"{said}; nothing of it runs any more")
+        if left.present:
+            output.warn(f"raycluster/{ray_cluster} itself is still there")
+            output.hint(f"kubectl get raycluster {ray_cluster} -n {namespace} -o yaml")
         return SeenGone(ExitCode.STOPPED)
     ending = all(pod["metadata"].get("deletionTimestamp") for pod in left.pods)
     names = ", ".join(left.names)

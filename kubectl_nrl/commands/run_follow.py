@@ -199,7 +199,14 @@ class Attending:
         self._panel.close(keep=True)
         self._log.finish(REST_GOING, over=False)
         self._event({"event": "final", "state": "DELETED", "reason": ""})
-        gone = see_deleted(self._session, self._cluster, plan.namespace, end.message, self._follow.ray_cluster)
+        gone = see_deleted(
+            self._session,
+            self._cluster,
+            plan.namespace,
+            end.message,
+            self._follow.ray_cluster,
+            rayjob=self._created["metadata"]["name"],
+        )
         read = None
         while read is None:
             read = self._log.join(1.0)

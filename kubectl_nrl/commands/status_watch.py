@@ -73,7 +73,7 @@ def _to_the_end(session: Session, item: Item) -> ExitCode:
     if end.how == "final":
         return ExitCode.OK
     if end.how == "deleted":
-        return see_deleted(session, cluster, run.namespace, end.message, follow.ray_cluster).exit_code
+        return see_deleted(session, cluster, run.namespace, end.message, follow.ray_cluster, rayjob=run.name).exit_code
     output.error(f"{item.title}: {end.message}", paste(session, run.namespace, "status", run.id))
     return ExitCode.UNKNOWN
 

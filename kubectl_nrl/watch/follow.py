@@ -25,8 +25,8 @@ from .inquiry import Inquiry
 from .start_limit import StartLimit
 from .wait import Wait
 
-#: Seconds between the reads that back the watch up.
-REREAD = 30.0
+#: Seconds between the reads that back the watch up, and before the first one while there is nothing to be seen.
+REREAD, UNSEEN = 30.0, 3.0
 #: Seconds without the API server after which a run's outcome counts as unknown.
 PATIENCE = 900.0
 
@@ -97,7 +97,7 @@ class Follow:
         self._said_state, self._said_deletion = "", False
         self._lost_since: float | None = None
         self._end: End | None = None
-        self._reread_at = clock() + REREAD
+        self._reread_at = clock() + UNSEEN
         self._feeds.watch("rayjob", RAY_API, "RayJob", self._stop, name=target.name)
 
     def until_final(self, timeout: float | None = None) -> End:
@@ -226,6 +226,8 @@ class Follow:
         if kind == "DELETED":
             self._on_deleted()
             return
+        if not self.rayjob:
+            self._reread_at = self._clock() + REREAD
         self.rayjob = rayjob
         status = status_of(rayjob)
         self._tell_deletion(rayjob)

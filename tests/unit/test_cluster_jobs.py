@@ -236,6 +236,24 @@ def test_a_cluster_that_is_deleted_under_a_job_ends_it_and_what_is_left_is_named
         assert "it may still run" not in done.err
 
 
+def test_the_log_of_a_job_is_kept_but_not_a_daemons_nor_over_that_of_a_run_of_this_machine(rays: RayClusters) -> None:
+    project, runs = Project(), ".local/state/kubectl-nrl/runs"
+    here = project.home / runs / "here"
+    here.mkdir(parents=True)
+    (here / "local.json").write_text("{}")
+    (here / "driver.log").write_text("of this machine")
+    rays.put("a", job("sub-1"))
+    rays.put("b", job("here"))
+    uid = rays.put("c") and rays.cluster.objects["RayCluster", "default", "c"]["metadata"]["uid"]
+    metadata = {"kubectl-nrl/daemon": "x", "kubectl-nrl/cluster-uid": uid, "kubectl-nrl/role": "gym"}
+    rays.heads["c"].jobs["c-daemon"] = job("c-daemon", metadata=metadata)
+    for name in ("a", "b", "c"):
+        assert project.run(f"job logs raycluster/{name} -n default").ok().out == "one\ntwo\n"
+    assert sorted(path.name for path in (project.home / runs).iterdir()) == ["here", "sub-1"]
+    assert (project.home / runs / "sub-1" / "driver.log").read_bytes() == b"one\ntwo\n"
+    assert (here / "driver.log").read_text() == "of this machine"
+
+
 def test_an_id_on_two_clusters_is_asked_back(rays: RayClusters) -> None:
     rays.put("a", job("same"))
     rays.put("b", job("same"))

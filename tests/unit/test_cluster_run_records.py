@@ -143,7 +143,8 @@ def test_the_copy_of_a_log_outlives_the_cluster(world: World, verb: str) -> None
     done = world.run(f"{verb} one").ok()
     assert done.out == "step 1\nstep 2\n"
     assert 'no run "one" in namespace "default"; this is the copy on this machine, and it is whole' in done.err
-    assert world.run(f"{verb} one -f").exit == 2
+    followed = world.run(f"{verb} one -f")
+    assert (followed.exit, "the same without -f shows it" in followed.err) == (2, True), followed.err
     assert world.elsewhere(f"{verb} one").exit == 2
 
 

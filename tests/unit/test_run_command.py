@@ -267,6 +267,26 @@ def test_what_of_a_deleted_run_does_not_go_is_named(world: World, monkeypatch: p
     assert "pod head is still there (being deleted; finalizer example.com/hold)" in done.err
 
 
+def test_the_ray_cluster_of_a_run_that_was_never_seen_is_looked_for(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was deleted before this program looked for the first time."""
+    monkeypatch.setattr("kubectl_nrl.commands.run_deleted.GONE", 0.0)
+    monkeypatch.setattr("kubectl_nrl.watch.follow.UNSEEN", 0.0)
+
+    def delete() -> None:
+        world.cluster.remove("RayJob", JOB)
+        labels = {"ray.io/originated-from-cr-name": JOB}
+        meta = {"name": "t-test-x1", "labels": labels, "deletionTimestamp": "2026-01-02T03:05:02Z"}
+        world.cluster.put({"kind": "RayCluster", "metadata": meta})
+        pod = {"name": "h", "labels": {"ray.io/cluster": "t-test-x1"}, "deletionTimestamp": "2026-01-02T03:05:02Z"}
+        world.cluster.put({"kind": "Pod", "metadata": pod})
+
+    world.cluster.after["create", "RayJob"] = delete
+    done = world.run()
+    assert (done.exit, "not by this command; still ending: h" in done.err) == (5, True), done.err
+
+
 def test_a_run_that_is_deleted_without_its_ray_cluster_may_still_run(world: World) -> None:
     deletes(world, orphans=True)
     done = world.run()
