@@ -11,6 +11,7 @@ from .children import take_children, wait_for_claims
 from .create import Created, up
 from .dry_run import DryRun, Refusal, dry_run, pod_templates
 from .existing import make_way, name_holder
+from .outages import Outages
 from .release import Released, delete_run, release
 from .rendezvous import Rendezvous
 from .take_down import Doomed, TakenDown, take_down, words_of
@@ -24,6 +25,7 @@ __all__ = [
     "Doomed",
     "DryRun",
     "Holder",
+    "Outages",
     "Refusal",
     "Released",
     "Rendezvous",

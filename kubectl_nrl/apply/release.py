@@ -14,9 +14,12 @@ from typing import Any
 from ..errors import ClusterError
 from ..labels import RAY_API, RAY_CLUSTER
 from ..rayjob_state import outcome, status_of
+from .outages import Outages
 
 #: Seconds between two looks at something that is going away.
 LOOK = 0.5
+
+Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class Released:
         return _names(self.pods)
 
 
-def release(cluster: Any, rayjob: Mapping[str, Any], *, within: float = 60.0) -> Released:
+def release(cluster: Any, rayjob: Mapping[str, Any], *, within: float = 60.0, say: Say = lambda text: None) -> Released:
     """Delete the Ray cluster of a finished run and wait until its pods are gone, `within` seconds at most.
 
     The cluster is deleted by its uid and only when the RayJob made it, so that another one of that name is safe. Raises
@@ -48,12 +51,10 @@ def release(cluster: Any, rayjob: Mapping[str, Any], *, within: float = 60.0) ->
         if not live["metadata"].get("deletionTimestamp"):
             cluster.delete(RAY_API, "RayCluster", name, namespace, uid=live["metadata"]["uid"])
         deleted = name
-    return Released(deleted, tuple(_wait_for_pods(cluster, name, namespace, within)))
+    return Released(deleted, tuple(_wait_for_pods(cluster, name, namespace, within, say)))
 
 
-def delete_run(
-    cluster: Any, rayjob: Mapping[str, Any], *, say: Callable[[str], None], within: float = 120.0
-) -> tuple[str, ...]:
+def delete_run(cluster: Any, rayjob: Mapping[str, Any], *, say: Say, within: float = 120.0) -> tuple[str, ...]:
     """Delete a run and wait until that uid is gone, with its pods; the pods that are not.
 
     A finished run's cluster goes first, so that no claim or domain is taken from under a pod; a live one is deleted
@@ -61,23 +62,24 @@ def delete_run(
     """
     meta = rayjob["metadata"]
     if outcome(status_of(rayjob)) is not None:
-        release(cluster, rayjob, within=within)
+        release(cluster, rayjob, within=within, say=say)
     cluster.delete(RAY_API, "RayJob", meta["name"], meta["namespace"], propagation="Foreground", uid=meta["uid"])
-    wait_gone(cluster, rayjob, within=within)
+    wait_gone(cluster, rayjob, within=within, say=say)
     name = str(status_of(rayjob).get("rayClusterName") or "")
-    left = _names(_wait_for_pods(cluster, name, meta["namespace"], within) if name else ())
+    left = _names(_wait_for_pods(cluster, name, meta["namespace"], within, say) if name else ())
     if left:
         say(f"pods of the deleted run are still ending: {', '.join(left)}")
     return left
 
 
-def wait_gone(cluster: Any, obj: Mapping[str, Any], *, within: float) -> None:
-    """Wait until the object of that uid is gone. Raises `ClusterError` that names what holds it."""
+def wait_gone(cluster: Any, obj: Mapping[str, Any], *, within: float, say: Say = lambda text: None) -> None:
+    """Wait until the object of that uid is gone, through outages. Raises `ClusterError` that names what holds it."""
     meta = obj["metadata"]
     api, kind = obj.get("apiVersion", RAY_API), obj["kind"]
     deadline = time.monotonic() + within
+    outages = Outages(deadline, say)
     while True:
-        live = cluster.get(api, kind, meta["name"], meta["namespace"])
+        live = outages.ask(lambda: cluster.get(api, kind, meta["name"], meta["namespace"]))
         if live is None or live["metadata"]["uid"] != meta["uid"]:
             return
         if time.monotonic() >= deadline:
@@ -93,11 +95,12 @@ def _made_by(ray_cluster: Mapping[str, Any], uid: str) -> bool:
     return any(ref.get("uid") == uid for ref in ray_cluster["metadata"].get("ownerReferences") or ())
 
 
-def _wait_for_pods(cluster: Any, ray_cluster: str, namespace: str, within: float) -> list[Mapping[str, Any]]:
-    deadline = time.monotonic() + within
+def _wait_for_pods(cluster: Any, ray_cluster: str, namespace: str, within: float, say: Say) -> list[Mapping[str, Any]]:
+    deadline, selector = time.monotonic() + within, f"{RAY_CLUSTER}={ray_cluster}"
+    outages = Outages(deadline, say)
     while True:
         try:
-            pods = cluster.list("v1", "Pod", namespace, label_selector=f"{RAY_CLUSTER}={ray_cluster}")
+            pods = outages.ask(lambda: cluster.list("v1", "Pod", namespace, label_selector=selector))
         except ClusterError as error:
             if error.status == 403:
                 return []  # who may not see pods cannot wait for them

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..errors import ClusterError, ExitCode, NrlError
 from ..labels import RAY_CLUSTER, labels_of
+from .outages import Outages
 
 #: Seconds between two looks at what is going away.
 LOOK = 0.5
@@ -140,8 +141,8 @@ def _held(live: Mapping[str, Any], kind: str) -> str:
 
 def _until(left: Callable[[], list[str]], deadline: float, say: Say) -> None:
     """Wait until nothing is left. Raises `NrlError` with GAVE_UP at the deadline."""
-    told = False
-    while there := left():
+    outages, told = Outages(deadline, say), False
+    while there := outages.ask(left):
         if time.monotonic() >= deadline:
             raise NrlError(f"still there: {'; '.join(there)}", _hint(there), exit_code=ExitCode.GAVE_UP)
         if not told and any("finalizer" in one for one in there):
