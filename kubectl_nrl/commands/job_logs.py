@@ -6,7 +6,7 @@ Following ends with the run's state and its exit code; the end of what can be re
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -258,9 +258,21 @@ class _Logs:
 
 
 def _show_file(session: Session, path: Path, lines: int | None) -> None:
-    from ..watch import pieces, shown
+    from ..watch import shown
 
     sink = Tail(session.output.log, lines)
-    for piece in shown(pieces(path)):
+    for piece in shown(_readable(path)):
         sink.feed(piece)
     sink.caught_up()
+
+
+def _readable(path: Path) -> Iterator[bytes]:
+    """The copy's bytes. Raises `NrlError` for one that another user wrote, or that breaks off under a bad disk."""
+    from ..watch import pieces
+
+    try:
+        yield from pieces(path)
+    except OSError as error:
+        raise NrlError(
+            f"the copy {path} cannot be read: {error.strerror or error}", f"ls -l {path}", exit_code=ExitCode.CLUSTER
+        ) from error

@@ -140,12 +140,14 @@ def _read_log(session: Session, cluster: Any, run: RunRecord) -> LogFound:
 
 def _of_copy(path: Any, lines: Any, wandb: str, *, complete: bool, why: str = "") -> LogFound:
     from ..runs.checklist import LogFound
-    from ..watch import WandbPage
+    from ..watch import WandbPage, pieces
 
     page = WandbPage()
-    with open(path, "rb") as file:
-        while data := file.read(1024 * 1024):
-            lines.feed(data)
-            page.feed(data)
+    try:
+        for piece in pieces(path):
+            lines.feed(piece)
+            page.feed(piece)
+    except OSError as error:
+        complete, why = False, f"the copy {path} cannot be read: {error.strerror or error}"
     lines.end()
     return LogFound(page.url or wandb, lines.generated, complete, why)
