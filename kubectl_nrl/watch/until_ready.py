@@ -130,7 +130,7 @@ class UntilReady:
             self._answer = item
         elif item.type in ("LOST", "BACK"):
             if source == "object":
-                state = f"lost ({item.error}), reconnecting" if item.type == "LOST" else "back"
+                state = f"lost ({item.error}), reconnecting" if item.type == "LOST" else "is back"
                 self._say(f"{self.words}: connection to the API server {state}")
         elif source == "object":
             self._on_object(item.type, item.object)
