@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -103,7 +104,7 @@ class AttendJob:
         output.error(said)
         if not end.gone:
             left_alone(self._session, record.namespace, record.id, f"run {record.id} in namespace {record.namespace}:")
-        elif self._path and not self._log.copy_lost:
+        elif self._path and not self._log.copy_lost and os.path.isfile(self._path):
             output.plain(f"log, as far as it was read: {self._path}")
         if output.format != "text":
             state = end.state if gave_up else "UNKNOWN"

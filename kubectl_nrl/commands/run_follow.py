@@ -5,6 +5,7 @@ The result is said before anything slow is waited for; Ctrl-C leaves the run alo
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -196,7 +197,7 @@ class Attending:
         why = f"gave up waiting ({end.message})" if gave_up else f"the outcome is unknown: {end.message}"
         if end.gone:
             output.error(why)
-            if self._path and not self._log.copy_lost:
+            if self._path and not self._log.copy_lost and os.path.isfile(self._path):
                 output.plain(f"log, as far as it was read: {self._path}")
         else:
             output.error(f"{why}; the run goes on" if gave_up else f"{why}; it may still run")
