@@ -221,7 +221,8 @@ def test_a_cluster_that_is_deleted_under_the_run_is_an_unknown_end(world: World)
 
     world.ray.submit = submit_and_vanish  # type: ignore[method-assign]
     done = world.start()
-    assert (done.exit, "is gone" in done.err) == (6, True), done.err
+    assert (done.exit, "raycluster/t was deleted, and the driver with it" in done.err) == (6, True), done.err
+    assert "follow it again" not in done.err, "there is nothing to come back to"
 
 
 def test_a_training_cluster_that_is_attached_is_used_as_it_is(world: World) -> None:
