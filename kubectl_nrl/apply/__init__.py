@@ -11,6 +11,7 @@ from .children import take_children, wait_for_claims
 from .create import Created, Uncertain, up
 from .dry_run import DryRun, Refusal, dry_run, pod_templates
 from .existing import make_way, name_holder
+from .outages import Outages
 from .release import Released, delete_run, release
 from .remains import Remains, ray_cluster_of, until_gone
 from .rendezvous import Rendezvous
@@ -25,6 +26,7 @@ __all__ = [
     "Doomed",
     "DryRun",
     "Holder",
+    "Outages",
     "Refusal",
     "Released",
     "Remains",

@@ -104,7 +104,7 @@ class BringUp:
             else:
                 self._say(f"{words} is left of an earlier {owner.kind}; making it anew")
                 self._cluster.delete(obj.api_version, obj.kind, obj.name, self._namespace, uid=live["metadata"]["uid"])
-            wait_gone(self._cluster, live, within=TERMINATING)
+            wait_gone(self._cluster, live, within=TERMINATING, say=self._say)
         raise ClusterError(f"{words} was made and deleted by somebody else {TRIES} times while this command ran")
 
     def _left_over(self, found: Judgement, owner: PlannedObject) -> bool:

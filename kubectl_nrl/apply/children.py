@@ -12,6 +12,7 @@ from typing import Any
 from ..child_kinds import DRA_GROUP, WORKERS_ONLY, child_kinds, newest
 from ..errors import ClusterError
 from ..labels import RUN, is_child, labels_of
+from .outages import Outages
 from .release import LOOK
 
 
@@ -48,13 +49,16 @@ def _served(cluster: Any) -> list[tuple[str, str]]:
     return [(kind, kinds[kind]) for kind in WORKERS_ONLY if kind in kinds]
 
 
-def wait_for_claims(cluster: Any, namespace: str, pods: Collection[str], within: float) -> list[Mapping[str, Any]]:
+def wait_for_claims(
+    cluster: Any, namespace: str, pods: Collection[str], within: float, say: Callable[[str], None] = lambda text: None
+) -> list[Mapping[str, Any]]:
     """Wait until the ResourceClaims of these pods (by uid) are gone, `within` seconds at most; those that are left."""
-    version = newest(cluster.served(), DRA_GROUP)
     deadline = time.monotonic() + within
+    outages = Outages(deadline, say)
+    version = newest(outages.ask(cluster.served), DRA_GROUP)
     while version and pods:
         try:
-            claims = cluster.list(version, "ResourceClaim", namespace)
+            claims = outages.ask(lambda: cluster.list(version, "ResourceClaim", namespace))
         except ClusterError as error:
             if error.status == 403 or error.reason == "NotServed":
                 return []  # who may not see claims cannot wait for them

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..api import Ref
 from ..errors import ClusterError, ExitCode, NrlError
 from ..labels import RUN, labels_of
+from .outages import Outages
 
 if TYPE_CHECKING:
     from ..plan.model import Plan, PlannedObject
@@ -156,8 +157,8 @@ def _arrived(obj: PlannedObject, plan: Plan, cluster: Any, error: BaseException,
 def await_made(ref: Ref, obj: PlannedObject, namespace: str, cluster: Any, *, say: Say, within: float) -> None:
     """Wait for what a controller makes of a child. Raises `ClusterError` when it does not."""
     deadline = time.monotonic() + within
-    told = False
-    while cluster.get(ref.api_version, ref.kind, ref.name, namespace) is None:
+    outages, told = Outages(deadline, say), False
+    while outages.ask(lambda: cluster.get(ref.api_version, ref.kind, ref.name, namespace)) is None:
         if time.monotonic() >= deadline:
             raise ClusterError(
                 f"{ref.kind.lower()}/{ref.name} was not made of {obj.kind.lower()}/{obj.name} within {within:.0f} s: "

@@ -81,7 +81,7 @@ def make_way(holder: Mapping[str, Any] | None, plan: Plan, cluster: Any, say: Sa
         name, end = holder["metadata"]["name"], outcome(status_of(holder))
         if holder["metadata"].get("deletionTimestamp"):
             say(f"rayjob/{name} of an earlier run is being deleted; waiting for it to go")
-            wait_gone(cluster, holder, within=TERMINATING)
+            wait_gone(cluster, holder, within=TERMINATING, say=say)
         else:
             say(f"replacing rayjob/{name} ({end.words if end else describe(status_of(holder))})")
             delete_run(cluster, holder, say=say)
@@ -128,4 +128,4 @@ def _free_child(obj: PlannedObject, namespace: str, cluster: Any, holder: Mappin
         )
     finalizers = ", ".join(live["metadata"].get("finalizers") or ())
     say(f"{words} is still being deleted{f' (finalizers: {finalizers})' if finalizers else ''}; waiting for it to go")
-    wait_gone(cluster, live, within=TERMINATING)
+    wait_gone(cluster, live, within=TERMINATING, say=say)

@@ -14,9 +14,12 @@ from typing import Any
 from ..errors import ClusterError
 from ..labels import RAY_API, RAY_CLUSTER
 from ..rayjob_state import outcome, status_of
+from .outages import Outages
 
 #: Seconds between two looks at something that is going away.
 LOOK = 0.5
+
+Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,7 @@ class Released:
         return _names(self.pods)
 
 
-def release(cluster: Any, rayjob: Mapping[str, Any], *, within: float = 60.0) -> Released:
+def release(cluster: Any, rayjob: Mapping[str, Any], *, within: float = 60.0, say: Say = lambda text: None) -> Released:
     """Delete the Ray cluster of a finished run and wait until its pods are gone, `within` seconds at most.
 
     The cluster is deleted by its uid and only when the RayJob made it, so that another one of that name is safe. Raises
@@ -51,13 +54,11 @@ def release(cluster: Any, rayjob: Mapping[str, Any], *, within: float = 60.0) ->
         return Released("")  # it only used it, and so are the pods not its own
     if live is not None and not live["metadata"].get("deletionTimestamp"):
         cluster.delete(RAY_API, "RayCluster", name, namespace, uid=live["metadata"]["uid"])
-    left = _wait_for_pods(cluster, name, namespace, within)
+    left = _wait_for_pods(cluster, name, namespace, within, say)
     return Released(name if live is not None else "", tuple(left or ()), left is not None)
 
 
-def delete_run(
-    cluster: Any, rayjob: Mapping[str, Any], *, say: Callable[[str], None], within: float = 120.0
-) -> tuple[str, ...] | None:
+def delete_run(cluster: Any, rayjob: Mapping[str, Any], *, say: Say, within: float = 120.0) -> tuple[str, ...] | None:
     """Delete a run and wait until that uid is gone, with its pods; the pods that are not, None for who may not list pods.
 
     A finished run's cluster goes first, so that no claim or domain is taken from under a pod; a live one is deleted
@@ -65,12 +66,12 @@ def delete_run(
     """
     meta = rayjob["metadata"]
     if outcome(status_of(rayjob)) is not None:
-        release(cluster, rayjob, within=within)
+        release(cluster, rayjob, within=within, say=say)
     cluster.delete(RAY_API, "RayJob", meta["name"], meta["namespace"], propagation="Foreground", uid=meta["uid"])
-    wait_gone(cluster, rayjob, within=within)
+    wait_gone(cluster, rayjob, within=within, say=say)
     name = str(status_of(rayjob).get("rayClusterName") or "")
     own = name and not (rayjob.get("spec") or {}).get("clusterSelector")
-    pods = _wait_for_pods(cluster, name, meta["namespace"], within) if own else []
+    pods = _wait_for_pods(cluster, name, meta["namespace"], within, say) if own else []
     if pods is None:
         return None
     left = _names(pods)
@@ -79,13 +80,14 @@ def delete_run(
     return left
 
 
-def wait_gone(cluster: Any, obj: Mapping[str, Any], *, within: float) -> None:
-    """Wait until the object of that uid is gone. Raises `ClusterError` that names what holds it."""
+def wait_gone(cluster: Any, obj: Mapping[str, Any], *, within: float, say: Say = lambda text: None) -> None:
+    """Wait until the object of that uid is gone, through outages. Raises `ClusterError` that names what holds it."""
     meta = obj["metadata"]
     api, kind = obj.get("apiVersion", RAY_API), obj["kind"]
     deadline = time.monotonic() + within
+    outages = Outages(deadline, say)
     while True:
-        live = cluster.get(api, kind, meta["name"], meta["namespace"])
+        live = outages.ask(lambda: cluster.get(api, kind, meta["name"], meta["namespace"]))
         if live is None or live["metadata"]["uid"] != meta["uid"]:
             return
         if time.monotonic() >= deadline:
@@ -101,12 +103,15 @@ def _made_by(ray_cluster: Mapping[str, Any], uid: str) -> bool:
     return any(ref.get("uid") == uid for ref in ray_cluster["metadata"].get("ownerReferences") or ())
 
 
-def _wait_for_pods(cluster: Any, ray_cluster: str, namespace: str, within: float) -> list[Mapping[str, Any]] | None:
+def _wait_for_pods(
+    cluster: Any, ray_cluster: str, namespace: str, within: float, say: Say
+) -> list[Mapping[str, Any]] | None:
     """The pods that are left after so many seconds; None for who may not see them, and so cannot wait for them."""
-    deadline = time.monotonic() + within
+    deadline, selector = time.monotonic() + within, f"{RAY_CLUSTER}={ray_cluster}"
+    outages = Outages(deadline, say)
     while True:
         try:
-            pods = cluster.list("v1", "Pod", namespace, label_selector=f"{RAY_CLUSTER}={ray_cluster}")
+            pods = outages.ask(lambda: cluster.list("v1", "Pod", namespace, label_selector=selector))
         except ClusterError as error:
             if error.status == 403:
                 return None

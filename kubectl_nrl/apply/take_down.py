@@ -14,7 +14,7 @@ from typing import Any
 
 from ..errors import ClusterError, ExitCode, NrlError
 from ..labels import RAY_CLUSTER, labels_of
-from ..ray_jobs import passing
+from .outages import Outages
 
 #: Seconds between two looks at what is going away.
 LOOK = 0.5
@@ -142,21 +142,9 @@ def _held(live: Mapping[str, Any], kind: str) -> str:
 
 
 def _until(left: Callable[[], list[str]], deadline: float, say: Say, view: View) -> None:
-    """Wait until nothing is left, through outages of the API server. Raises `NrlError` with GAVE_UP at the deadline."""
-    away = False
-    while True:
-        try:
-            there = left()
-        except ClusterError as error:
-            if not passing(error) or time.monotonic() >= deadline:
-                raise
-            if not away:
-                say(f"{error.message}; looking again")
-            away = True
-            time.sleep(LOOK)
-            continue
-        if not there:
-            return
+    """Wait until nothing is left. Raises `NrlError` with GAVE_UP at the deadline."""
+    outages = Outages(deadline, say)
+    while there := outages.ask(left):
         if time.monotonic() >= deadline:
             raise NrlError(f"still there: {'; '.join(there)}", _hint(there), exit_code=ExitCode.GAVE_UP)
         view(there)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError, UsageError
@@ -161,10 +162,13 @@ class ClusterLitter:
 
     def _until_gone(self, removed: Sequence[Leftover]) -> set[str]:
         """Wait for pods and claims of what was removed; the runs of those that stay."""
+        from ..apply import Outages
+
         waiting = {(left.namespace, *what): left.run for left in removed for what in _waited_for(left)}
         deadline = time.monotonic() + GONE
+        outages = Outages(deadline, self._session.output.progress)
         while waiting and time.monotonic() < deadline:
-            waiting = {key: run for key, run in waiting.items() if self._there(*key)}
+            waiting = {key: run for key, run in waiting.items() if outages.ask(partial(self._there, *key))}
             if waiting:
                 time.sleep(0.5)
         return set(waiting.values())

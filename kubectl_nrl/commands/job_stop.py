@@ -202,7 +202,7 @@ def _keep_log(session: Session, cluster: Any, run: RunRecord) -> LogFacts | None
 def _release(session: Session, cluster: Any, run: RunRecord, stopped: bool, log: LogFacts | None) -> ExitCode:
     from ..apply import holders, release, take_children
 
-    released = release(cluster, run.rayjob, within=GONE)
+    released = release(cluster, run.rayjob, within=GONE, say=session.output.progress)
     if released.seen and not released.left:
         take_children(cluster, run.rayjob, session.output.warn)
     session.manager.observe({"event": "torn-down", "run": run.id, "rayjob": run.name, "namespace": run.namespace})

@@ -6,7 +6,7 @@ One way for every run on a cluster, whatever submitted it: a RayJob's, a job of 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -155,13 +155,25 @@ def from_copy(session: Session, word: str, error: NrlError, lines: int | None, *
 
 
 def show_file(session: Session, path: Path, lines: int | None) -> None:
-    """Show a copy."""
-    from ..watch import pieces, shown
+    """Show a copy. Raises `NrlError` for one that cannot be read."""
+    from ..watch import shown
 
     sink = Tail(session.output.log, lines)
-    for piece in shown(pieces(path)):
+    for piece in shown(_readable(path)):
         sink.feed(piece)
     sink.caught_up()
+
+
+def _readable(path: Path) -> Iterator[bytes]:
+    """The copy's bytes. Raises `NrlError` for one that another user wrote, or that breaks off under a bad disk."""
+    from ..watch import pieces
+
+    try:
+        yield from pieces(path)
+    except OSError as error:
+        raise NrlError(
+            f"the copy {path} cannot be read: {error.strerror or error}", f"ls -l {path}", exit_code=ExitCode.CLUSTER
+        ) from error
 
 
 def _kept(session: Session, run_id: str) -> Path | None:

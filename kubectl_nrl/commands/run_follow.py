@@ -5,6 +5,7 @@ The result is said before anything slow is waited for; Ctrl-C leaves the run alo
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -156,7 +157,11 @@ class Attending:
             self._release()
         left: Sequence[Mapping[str, Any]] | None = self._follow.until_gone(WORKERS, head_too=whole)
         if left == [] and self._claims:
-            left = wait_for_claims(self._cluster, self._plan.namespace, self._pods, WORKERS)
+            try:
+                left = wait_for_claims(self._cluster, self._plan.namespace, self._pods, WORKERS, output.progress)
+            except ClusterError as error:
+                output.warn(f"its pods are gone; whether their claims are is not known: {error.message}")
+                return []
         if left is None:
             output.warn(f"whether its {'pods' if whole else 'workers'} are gone is not known: they cannot be seen")
             return []
@@ -178,10 +183,11 @@ class Attending:
         return outcome.state != STOPPED and due.head is None and not due.kept
 
     def _release(self) -> None:
-        from ..apply import release
+        from ..apply import Outages, release
 
+        outages = Outages(time.monotonic() + WORKERS, self._session.output.progress)
         try:
-            release(self._cluster, self._follow.rayjob, within=0)
+            outages.ask(lambda: release(self._cluster, self._follow.rayjob, within=0))
         except ClusterError as error:
             self._session.output.warn(f"the stopped run still holds its pods: {error.message}")
 

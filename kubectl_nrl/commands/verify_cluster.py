@@ -12,7 +12,7 @@ from .cluster_drivers import drivers_connector, drivers_of, recorded
 from .handover import Reached
 from .job_target import ray_jobs_of
 from .run_processes import ending, processes_of
-from .status_jobs import daemons_among
+from .status_daemons import daemons_among
 from .verify_log import LogPlace, read
 
 #: What Ray says of any job that runs (ray/dashboard/modules/job/common.py): no more than the state.
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..runs.cluster_evidence import Standing
     from ..runs.evidence import Launched, LogFound
     from .session import Session
-    from .status_jobs import DaemonView
+    from .status_daemons import DaemonView
 
     Jobs = Sequence[Mapping[str, Any]]
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 #: Seconds without an answer after which a head's log counts as out of reach.
 HEAD_PATIENCE = 10.0
-#: Bytes of a file that are read at once.
-PIECE = 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -68,12 +66,14 @@ def _the_copy(folder: Path, place: LogPlace, why: str) -> LogFound:
 def of_file(path: Path, wandb: str, *, complete: bool, why: str = "") -> LogFound:
     """What a log on this machine says."""
     from ..runs.evidence import LogFound, LogLines
-    from ..watch import WandbPage
+    from ..watch import WandbPage, pieces
 
     lines, page = LogLines(), WandbPage()
-    with open(path, "rb") as file:
-        while data := file.read(PIECE):
-            lines.feed(data)
-            page.feed(data)
+    try:
+        for piece in pieces(path):
+            lines.feed(piece)
+            page.feed(piece)
+    except OSError as error:
+        complete, why = False, f"the copy {path} cannot be read: {error.strerror or error}"
     lines.end()
     return LogFound(page.url or wandb, lines.generated, complete, why)

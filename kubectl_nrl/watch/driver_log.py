@@ -279,6 +279,8 @@ class DriverLog:
         early = not self._tries or (not self._place.offset and now - self._troubled_since < QUIET)
         if self._told_trouble or self._finishing_until is not None or (early and not refused):
             return
+        if error.reason == "Unreachable":
+            return  # the API server itself is away, which whoever follows the run says
         self._told_trouble = True
         self._say(f"driver log: {error.message}; {'the run is watched without it' if refused else 'reconnecting'}")
 

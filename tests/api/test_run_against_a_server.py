@@ -150,6 +150,7 @@ def test_another_object_under_the_name_is_not_the_run_that_was_started(bench: Be
     assert done.exit == 5, done
     assert f"rayjob/{JOB} was deleted before it ended" in done.err
     assert "not by this command; nothing of it runs any more" in done.err
+    assert "kubectl nrl job logs" not in done.err, "there is nothing to come back to"
 
 
 def test_a_cut_connection_costs_nothing_but_time(bench: Bench) -> None:

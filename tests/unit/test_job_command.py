@@ -165,6 +165,24 @@ def test_a_copy_that_is_not_whole_is_shown_with_a_warning(world: World) -> None:
     assert "its end may be missing" in done.err
 
 
+def test_a_copy_of_another_user_is_an_error_that_names_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.put(DONE)
+    world.run("job logs id-1").ok()
+    world.gone()
+    opened = Path.open
+
+    def refused(path: Path, *words: Any, **more: Any) -> Any:
+        if path.name == "driver.log":
+            raise PermissionError(13, "Permission denied", str(path))
+        return opened(path, *words, **more)
+
+    monkeypatch.setattr(Path, "open", refused)
+    done = world.run("job logs id-1")
+    assert (done.exit, done.out) == (3, "")
+    assert f"error: the copy {world.copy} cannot be read: Permission denied\nhint: ls -l" in done.err
+    assert "cannot be read: Permission denied" in world.run("verify id-1").out
+
+
 def test_a_copy_that_another_process_is_writing_serves_too(world: World) -> None:
     world.put(DONE)
     world.gone()

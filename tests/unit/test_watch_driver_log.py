@@ -225,6 +225,17 @@ def test_a_job_that_runs_again_on_a_new_head_is_shown_from_its_start(tmp_path: P
     assert (tmp_path / "id-1" / "driver.log.1").read_bytes() == b"one\ntwo\n"
 
 
+def test_an_api_server_that_is_away_is_left_to_say_to_who_watches_it() -> None:
+    jobs = FakeJobs(b"one\n")
+    follower = Follower(jobs)
+    follower.log.follow(SOURCE)
+    follower.until(4)
+    jobs.errors = [ClusterError("cut", reason="ConnectionLost")] + [ClusterError("away", reason="Unreachable")] * 3
+    jobs.log += b"two\n"
+    follower.until(8)
+    assert (follower.finish(), follower.said) == (True, [])
+
+
 def test_a_refusal_is_said_at_once_and_only_once() -> None:
     jobs = FakeJobs(b"")
     jobs.errors = [ClusterError("you may not create pods/portforward", status=403)] * 2
