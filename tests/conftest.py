@@ -3,7 +3,14 @@
 Hypothesis must not judge how fast a busy machine is: no test depends on time.
 """
 
+import signal
+
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
+
+# What starts the tests in the background (`&` in a script, nohup) leaves them these signals ignored, and that is inherited: programs
+# that tests interrupt would never notice.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
