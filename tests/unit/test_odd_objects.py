@@ -26,7 +26,7 @@ LOOKS = [
     "status -n default", "status --all-users -n default", "status rayjob/j -n default", "status raycluster/c -n default",
     "status run-2 -n default", "runs --all-users -n default", "job list -n default", "cluster list -n default",
     "clean --dry-run -n default", "clean --dry-run -A rayjob/j raycluster/c --force", "verify rayjob/j -n default",
-    "job stop run-2 -n default",
+    "job stop run-2 -n default", "job logs rayjob/j -n default", "cluster down c --dry-run -n default",
 ]  # fmt: skip
 
 
