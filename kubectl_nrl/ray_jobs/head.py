@@ -116,21 +116,27 @@ class Head:
             raise self.unauthorized(answer.status, doing)
         return answer.status, body
 
-    def json(self, method: str, path: str, doing: str) -> Any:
-        return self.decode(*self.send(method, path, doing), doing)
+    def json(self, method: str, path: str, doing: str, shape: type = dict) -> Any:
+        return self.decode(*self.send(method, path, doing), doing, shape)
 
-    def decode(self, status: int, body: bytes, doing: str) -> Any:
+    def decode(self, status: int, body: bytes, doing: str, shape: type = dict) -> Any:
+        """What a success says, which is of that shape: something else than Ray may listen there. Raises `ClusterError`."""
         if status >= 300:
             reason = {404: "NotFound", 500: "RayError"}.get(status, "RayRefused")
             raise ClusterError(
                 f"cannot {doing} on {self.where}: {told(body) or f'HTTP {status}'}", status=status, reason=reason
             )
         try:
-            return json.loads(body)
-        except ValueError:
+            found = json.loads(body)
+        except (ValueError, RecursionError):
             raise ClusterError(
                 f"cannot {doing} on {self.where}: the answer is not JSON", status=status, reason="NotRay"
             ) from None
+        if not isinstance(found, shape):
+            raise ClusterError(
+                f"cannot {doing} on {self.where}: the answer is not Ray's", status=status, reason="NotRay"
+            )
+        return found
 
     def unauthorized(self, status: int, doing: str) -> ClusterError:
         why = "does not accept the token" if self.token else "requires a token, and none is known"
