@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .api import User
+from .cells import printable
 
 MANAGED = "kubectl-nrl/managed"
 OWNER = "kubectl-nrl/owner"
@@ -79,7 +80,7 @@ class Ownership:
     @property
     def words(self) -> str:
         """The owner, for a message."""
-        return f'"{self.owner}"' if self.owner else "nobody (it has no owner label)"
+        return f'"{printable(self.owner)}"' if self.owner else "nobody (it has no owner label)"
 
 
 def ownership(obj: Mapping[str, Any], user: User) -> Ownership:

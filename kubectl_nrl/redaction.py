@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 
 #: Names whose values are credentials (design: *_TOKEN, *_API_KEY, *_SECRET, *_PASSWORD and their kin).
 CREDENTIAL_NAME = re.compile(
-    r"(?:^|[_-])(?:TOKEN|API_?KEY|SECRET|SECRET_KEY|SECRET_ACCESS_KEY|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE
+    r"(?:^|[_-])(?:TOKEN|API_?KEY|SECRET|SECRET_KEY|ACCESS_KEY|PRIVATE_KEY|PASSWORD|PASSWD|CREDENTIALS?)$",
+    re.IGNORECASE,
 )
 
 #: `NAME=value` anywhere, and `NAME: value` where it is all of a line (of YAML or JSON; in prose a colon means nothing).

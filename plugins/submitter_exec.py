@@ -86,8 +86,7 @@ class ExecSubmitter(Submitter):
             answer = seen.answer
         else:
             answer = self._driver(run, connection).look()
-        ended = None if answer.ended is None else datetime.fromtimestamp(answer.ended, timezone.utc)
-        return State(answer.status, answer.message, ended, 0 if answer.live else len(answer.left))
+        return State(answer.status, answer.message, _time(answer.ended), 0 if answer.live else len(answer.left))
 
     def logs(self, run: RunInfo, connection: Connection, *, follow: bool, offset: int) -> Iterator[bytes]:
         """The driver's log from that byte on; what is written last is read after the state is final."""
@@ -130,6 +129,14 @@ class ExecSubmitter(Submitter):
 
     def _key(self, run: RunInfo, connection: Connection) -> tuple[str, str, str]:
         return connection.namespace, str(connection.jobs.life), run.place
+
+
+def _time(seconds: int | None) -> datetime | None:
+    """Seconds since 1970 by the head's clock, whatever that says."""
+    try:
+        return None if seconds is None else datetime.fromtimestamp(seconds, timezone.utc)
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 def _script(submission: Submission) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..api import User
 from ..diff import Judgement, judge
 from ..errors import ClusterError
-from .create import Created, Say, Tell, await_made, owner_reference, roll_back
+from .create import Created, Say, Tell, await_made, owned_by, owner_reference, roll_back
 from .existing import TERMINATING
 from .release import wait_gone
 from .together import Stopped, together
@@ -139,8 +139,9 @@ class BringUp:
         if [ref.get("uid") for ref in meta.get("ownerReferences") or ()] == [owner["uid"]]:
             return
         try:
-            body = {"metadata": {"ownerReferences": [owner]}}
-            self._cluster.patch(child["apiVersion"], child["kind"], meta["name"], self._namespace, body)
+            self._cluster.patch(
+                child["apiVersion"], child["kind"], meta["name"], self._namespace, owned_by(owner, meta)
+            )
         except ClusterError as error:
             self._warn(f"{child['kind'].lower()}/{meta['name']} will not be removed with its cluster: {error.message}")
 

@@ -183,26 +183,31 @@ def _own_children(cluster: Any, created: Created, warn: Say) -> None:
     A Ctrl-C meanwhile is acted on when all of them know; a second one at once.
     """
     assert created.workload is not None
-    body = {"metadata": {"ownerReferences": [owner_reference(created.workload)]}}
+    owner = owner_reference(created.workload)
     interrupt: KeyboardInterrupt | None = None
     for made in created.objects:
         if made is created.workload or made["metadata"].get("ownerReferences"):
             continue
         try:
-            _own(made, body, cluster, warn)
+            _own(made, owner, cluster, warn)
         except KeyboardInterrupt as error:
             if interrupt is not None:
                 raise
             interrupt = error
-            _own(made, body, cluster, warn)  # whether it arrived is not known
+            _own(made, owner, cluster, warn)  # whether it arrived is not known
     if interrupt is not None:
         raise interrupt
 
 
-def _own(made: Mapping[str, Any], body: Mapping[str, Any], cluster: Any, warn: Say) -> None:
+def owned_by(owner: Mapping[str, Any], meta: Mapping[str, Any]) -> dict[str, Any]:
+    """The patch that tells an object whose it is; refused for another that has its name by now, which would be deleted with the owner."""
+    return {"metadata": {"uid": meta["uid"], "ownerReferences": [dict(owner)]}}
+
+
+def _own(made: Mapping[str, Any], owner: Mapping[str, Any], cluster: Any, warn: Say) -> None:
     meta = made["metadata"]
     try:
-        cluster.patch(made["apiVersion"], made["kind"], meta["name"], meta["namespace"], body)
+        cluster.patch(made["apiVersion"], made["kind"], meta["name"], meta["namespace"], owned_by(owner, meta))
     except ClusterError as error:
         warn(f"{made['kind'].lower()}/{meta['name']} will not be removed with the run: {error.message}")
 

@@ -12,7 +12,7 @@ from typing import Any
 from ..api import User
 from ..errors import ClusterError
 from ..labels import RAY_API, ownership
-from .create import Say, owner_reference
+from .create import Say, owned_by, owner_reference
 
 PREFIX = "nemo-rl-endpoints"
 #: What each role writes, and `error`, with which either ends the other.
@@ -52,7 +52,7 @@ class Rendezvous:
         """Let it go with that RayCluster, unless it goes with one already."""
         live = self._cluster.get("v1", "ConfigMap", self.name, self._namespace)
         if live is not None and not live["metadata"].get("ownerReferences"):
-            body = {"metadata": {"ownerReferences": [owner_reference(raycluster)]}}
+            body = owned_by(owner_reference(raycluster), live["metadata"])
             self._cluster.patch("v1", "ConfigMap", self.name, self._namespace, body)
 
     def remove(self) -> bool:

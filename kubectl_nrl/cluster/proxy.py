@@ -11,7 +11,7 @@ import socket
 import ssl
 import struct
 from collections.abc import Callable, Mapping
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from .patience import Patience
 from .sockets import DialError, SocketChannel, connect, secured
@@ -30,12 +30,12 @@ def through_proxy(
 
     Raises `DialError`, or `OSError` when the proxy is not reached.
     """
-    url = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+    url, url_port = _parts(proxy)
     if url.scheme not in _PORTS or not url.hostname:
         known = "http, https and socks5"
         said = f"proxy {without_password(proxy)} is of a kind that is not supported ({url.scheme}; {known} are)"
         raise DialError(said, final=True)
-    sock = connect(url.hostname, url.port or _PORTS[url.scheme], patience)
+    sock = connect(url.hostname, url_port or _PORTS[url.scheme], patience)
     try:
         if url.scheme == "https":
             sock = secured(sock, trust(), url.hostname, patience)
@@ -46,6 +46,17 @@ def through_proxy(
     except BaseException:
         sock.close()
         raise
+
+
+def _parts(proxy: str) -> tuple[SplitResult, int | None]:
+    """The parts of a proxy's address and its port. Raises `DialError`, which quotes nothing: a password may stand in it."""
+    try:
+        url = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+        return url, url.port
+    except ValueError:
+        raise DialError(
+            "the proxy (proxy-url, HTTPS_PROXY or HTTP_PROXY) is no address of the form http://HOST:PORT", final=True
+        ) from None
 
 
 def _http_connect(channel: SocketChannel, to: tuple[str, int], login: tuple[str, str], patience: Patience) -> None:
@@ -99,10 +110,11 @@ def _socks5(channel: SocketChannel, to: tuple[str, int], login: tuple[str, str],
 
 
 def without_password(proxy: str | None) -> str:
-    url = urlsplit(proxy or "")
-    return (
-        f"{url.scheme}://{url.hostname}:{url.port}" if url.hostname and url.port else (url.hostname or "of proxy-url")
-    )
+    try:
+        url, port = _parts(proxy or "")
+    except DialError:
+        return "of proxy-url"
+    return f"{url.scheme}://{url.hostname}:{port}" if url.hostname and port else (url.hostname or "of proxy-url")
 
 
 def proxy_for(scheme: str, host: str, port: int, configured: str | None, env: Mapping[str, str]) -> str | None:

@@ -39,6 +39,10 @@ def read_checkout(directory: Path, env: Mapping[str, str]) -> Checkout | None:
     return Checkout(commit, repository, any(not line.startswith("#") for line in lines))
 
 
+#: What a checkout's own configuration may name to be run when its files are looked at: nothing of it is, whoever wrote it.
+UNHOOKED = ("-c", "core.fsmonitor=false")
+
+
 def _git(directory: Path, env: Mapping[str, str], *words: str) -> str:
     """What git prints, stripped; empty when it fails, asks, or takes too long."""
     import subprocess
@@ -46,7 +50,7 @@ def _git(directory: Path, env: Mapping[str, str], *words: str) -> str:
     quiet = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
     try:
         done = subprocess.run(
-            ["git", "-C", str(directory), *words],
+            ["git", "-C", str(directory), *UNHOOKED, *words],
             capture_output=True,
             stdin=subprocess.DEVNULL,
             timeout=PATIENCE,

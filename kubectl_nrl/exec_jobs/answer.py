@@ -9,6 +9,8 @@ from ..exit_words import status_words
 
 #: The first word of an answer's first line; the number is that of the protocol.
 MAGIC = b"nrl1 "
+#: Digits of the largest number that is believed: bytes of a log, which are the most.
+_DIGITS = 15
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,11 @@ def parse(output: bytes, doing: str) -> Answer:
     words = line.decode("ascii", "replace").split()
     if not newline or not line.startswith(MAGIC) or len(words) < 8:
         raise ClusterError(f"cannot {doing}: the answer broke off", reason="ConnectionLost")
-    status, ended, size = (int(word) if word.isdecimal() else None for word in words[2:5])
-    left = tuple(int(word) for word in words[7:] if word.isdecimal())
+    status, ended, size = map(_number, words[2:5])
+    left = tuple(pid for pid in map(_number, words[7:]) if pid is not None)
     return Answer(words[1], status, ended, size or 0, words[5] == "stop", words[6] == "full", left, log)
+
+
+def _number(word: str) -> int | None:
+    """A count, a time, or a process; None for what is none, or an absurd one: an image's own `date` may say anything."""
+    return int(word) if word.isdecimal() and len(word) <= _DIGITS else None

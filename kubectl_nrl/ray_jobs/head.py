@@ -117,19 +117,25 @@ class Head:
             raise self.unauthorized(answer.status, doing)
         return answer.status, body
 
-    def json(self, method: str, path: str, doing: str) -> Any:
-        return self.decode(*self.send(method, path, doing), doing)
+    def json(self, method: str, path: str, doing: str, shape: type = dict) -> Any:
+        return self.decode(*self.send(method, path, doing), doing, shape)
 
-    def decode(self, status: int, body: bytes, doing: str) -> Any:
+    def decode(self, status: int, body: bytes, doing: str, shape: type = dict) -> Any:
+        """What a success says, which is of that shape: something else than Ray may listen there. Raises `ClusterError`."""
         if status >= 300:
             reason = {404: "NotFound", 500: "RayError"}.get(status, "RayRefused")
             raise ClusterError(
                 f"cannot {doing} on {self.where}: {told(body) or f'HTTP {status}'}", status=status, reason=reason
             )
         try:
-            return json.loads(body)
-        except ValueError:
+            found = json.loads(body)
+        except (ValueError, RecursionError):
             raise self.not_json(status, doing) from None
+        if not isinstance(found, shape):
+            raise ClusterError(
+                f"cannot {doing} on {self.where}: the answer is not Ray's", status=status, reason="NotRay"
+            )
+        return found
 
     def stream(self, path: str, doing: str, *, timeout: float) -> Answer:
         """GET; a good answer whose body is yet to be read, by `chunks`, and to be closed. `timeout` as for `Transport.request`."""

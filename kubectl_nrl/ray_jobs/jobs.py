@@ -45,7 +45,8 @@ class RayJobs:
 
     def list(self) -> list[dict[str, Any]]:
         """All jobs that Ray knows, as it tells them (`submission_id`, `status`, `message`, `start_time`, ...)."""
-        return list(self._head.json("GET", "/api/jobs/", "list the Ray jobs"))
+        found = self._head.json("GET", "/api/jobs/", "list the Ray jobs", list)
+        return [job for job in found if isinstance(job, dict)]
 
     def get(self, submission_id: str) -> dict[str, Any] | None:
         """The job, or None when Ray does not know it (a head that restarted has forgotten its jobs)."""

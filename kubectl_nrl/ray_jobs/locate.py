@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from ..errors import ClusterError
+from ..raycluster_state import whole
 from .containers import ray_container
 from .head import AGENT_PORT, DASHBOARD_PORT, Head, Transport
 from .jobs import RayJobs
@@ -133,9 +134,12 @@ def token_of(cluster: KubernetesReader, raycluster: Mapping[str, Any]) -> str | 
     if TOKEN_KEY not in data:
         what = f"has no key {TOKEN_KEY}" if secret else "is not there"
         raise ClusterError(f"Ray requires a token; Secret {namespace}/{name} {what}", reason="RayUnauthorized")
-    return base64.b64decode(data[TOKEN_KEY]).decode().strip()
+    token = base64.b64decode(data[TOKEN_KEY]).decode("ascii", "replace").strip()
+    if not token.isascii() or not token.isprintable():
+        said = f"Ray requires a token; Secret {namespace}/{name} has characters in {TOKEN_KEY} that no token has"
+        raise ClusterError(said, reason="RayUnauthorized")
+    return token
 
 
 def _port(params: Mapping[str, Any], key: str, default: int) -> int:
-    value = str(params.get(key) or "")
-    return int(value) if value.isdecimal() else default
+    return whole(params.get(key)) or default

@@ -46,3 +46,22 @@ CACHE_TAG = b"Signature: 8a477f597d28d172789f06886806bc55"
 def never_sent(name: str) -> bool:
     """Whether a file or directory of that name is a cache, byte code, metadata of a build, or a repository."""
     return name in _NEVER or name.endswith(_NEVER_ENDS)
+
+
+_CREDENTIALS = frozenset(
+    (
+        ".env", ".netrc", "_netrc", ".pypirc", ".git-credentials", "kubeconfig", ".aws/credentials", ".kube/config", ".docker/config.json",
+        "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519",
+    )
+)  # fmt: skip
+_CREDENTIALS_END = (".key", ".p12", ".pfx")
+_NO_VALUES = ("example", "sample", "template", "dist")
+
+
+def holds_credentials(path: str) -> bool:
+    """Whether a file of that path holds passwords or keys by the custom of some tool; an example of one (`.env.example`) does not."""
+    parts = path.split("/")
+    name = parts[-1]
+    if name.startswith(".env."):
+        return not name.endswith(_NO_VALUES)
+    return name in _CREDENTIALS or "/".join(parts[-2:]) in _CREDENTIALS or name.endswith(_CREDENTIALS_END)

@@ -18,6 +18,7 @@ def tracked_but_ignored(selection: Selection, env: Mapping[str, str]) -> list[st
         "git",
         "-C",
         selection.root,
+        *("-c", "core.fsmonitor=false"),  # a program that the checkout's configuration may name
         "ls-files",
         "-z",
         "--cached",

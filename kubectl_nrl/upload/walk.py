@@ -12,7 +12,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from .ignore import Rules, rules_at
-from .rules import CACHE_TAG, FILES_MAX, NEMO_RL_MARK, NEMO_RL_PATHS, RECIPE_FILE, SIZE_MAX, never_sent
+from .rules import (
+    CACHE_TAG,
+    FILES_MAX,
+    NEMO_RL_MARK,
+    NEMO_RL_PATHS,
+    RECIPE_FILE,
+    SIZE_MAX,
+    holds_credentials,
+    never_sent,
+)
 from .selection import File, Selection, UploadError
 from .words import files_words, fullest, largest, printable, several
 
@@ -175,6 +184,8 @@ class _Walk:
             return
         if file.name not in self.files:
             self._size += file.size
+            if holds_credentials(file.name):
+                self._say("such files hold credentials, and are sent: .rayignore excludes them", file.name)
         self.files[file.name] = file
         if len(self.files) > self._files_max:
             raise self._too_large(f"more than {files_words(self._files_max)}", fullest(self.files.values()))

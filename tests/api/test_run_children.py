@@ -80,3 +80,22 @@ def test_a_refused_workload_takes_the_children_back(api: Api, api_cluster: Clust
     with pytest.raises(ClusterError, match="noSuchField"):
         bring(api, plan_in(api_namespace, config_map("script"), wrong))
     wait_until(lambda: not names(api_cluster, api_namespace), lambda: names(api_cluster, api_namespace))
+
+
+def test_what_took_a_childs_name_meanwhile_gets_no_owner(api: Api, api_cluster: Cluster, api_namespace: str) -> None:
+    """Or it would be deleted with the run by garbage collection."""
+    kubectl = lambda *words: api_cluster.kubectl("-n", api_namespace, *words)  # noqa: E731
+
+    def event(said: Any) -> None:
+        if said["kind"] == "RayJob":
+            kubectl("delete", "configmap", "script")
+            kubectl("create", "configmap", "script", "--from-literal=whose=another")
+
+    warned: list[str] = []
+    up(
+        plan_in(api_namespace, config_map("script"), rayjob()), api, Created(),
+        say=lambda text: None, warn=warned.append, event=event,
+    )  # fmt: skip
+    live = api.get("v1", "ConfigMap", "script", api_namespace)
+    assert live is not None and not live["metadata"].get("ownerReferences")
+    assert len(warned) == 1 and warned[0].startswith("configmap/script will not be removed with the run")

@@ -160,3 +160,14 @@ def test_it_starts_the_code_that_is_on_the_pod_only() -> None:
 @pytest.mark.parametrize(("directory", "wrong"), [("/tmp", 0), ("tmp", 1), ("~/tmp", 1)])
 def test_the_directory_on_the_head_is_an_absolute_path(directory: str, wrong: int) -> None:
     assert len(list(ExecSubmitter().problems(context({"submit": {"execTmpDir": directory}})))) == wrong
+
+
+@pytest.mark.parametrize("number", [b"9" * 5000, b"999999999999999", b"-1", b"x", b"\xb2"])
+@pytest.mark.parametrize("place", range(3))
+def test_an_absurd_number_in_an_answer_is_not_known(place: int, number: bytes) -> None:
+    """Status, time and size are what programs of the image say."""
+    words = [b"0", b"1700000000", b"3"]
+    words[place] = number
+    state = ExecSubmitter().state(PLACED, There(Jobs(b"nrl1 ended %s %s %s - - -\n" % tuple(words))))
+    assert state.status in ("SUCCEEDED", "FAILED")
+    assert (state.ended is None) == (place == 1)

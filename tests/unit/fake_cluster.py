@@ -156,6 +156,8 @@ class FakeCluster:
     ) -> dict[str, Any]:
         self._note("patch", kind, name)
         obj = copy.deepcopy(self.objects[kind, namespace, name])
+        if body.get("metadata", {}).get("uid", obj["metadata"]["uid"]) != obj["metadata"]["uid"]:
+            raise ClusterError("the UID in the precondition does not match", status=409, reason="Conflict")
         for key, value in body.get("metadata", {}).items():
             old = obj["metadata"].get(key)
             obj["metadata"][key] = {**(old or {}), **value} if isinstance(value, dict) else value

@@ -166,7 +166,14 @@ def whole(
     kind: str, meta: st.SearchStrategy[Any], **parts: st.SearchStrategy[Any]
 ) -> st.SearchStrategy[dict[str, Any]]:
     """An object; each part may be absent or null."""
-    return st.tuples(meta, some(**parts)).map(lambda found: {"kind": kind, "metadata": found[0], **found[1]})
+    return st.tuples(meta, some(**parts)).map(
+        lambda found: {
+            "apiVersion": "ray.io/v1" if kind.startswith("Ray") else "v1",
+            "kind": kind,
+            "metadata": found[0],
+            **found[1],
+        }
+    )
 
 
 RAYJOB = whole("RayJob", metadata("j"), spec=JOB_SPEC, status=JOB_STATUS)

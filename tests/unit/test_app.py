@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from kubectl_nrl.commands.verbs import VERBS
+from kubectl_nrl.errors import ExitCode
 from kubectl_nrl.testing import Project
 
 PLUGIN = """
@@ -301,3 +303,24 @@ def test_a_closed_stdout_is_no_error() -> None:
     code = f"exec {sys.executable} -c 'from kubectl_nrl.app import entry; entry()' version >&-"
     done = subprocess.run(["sh", "-c", code], capture_output=True, check=False, timeout=60)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full (Linux has one)")
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_a_full_disk_is_no_bug_of_this_program(stream: str) -> None:
+    with open("/dev/full", "wb") as full:
+        words = ["version"] if stream == "stdout" else ["nonsense"]
+        other = {"stdout": "stderr", "stderr": "stdout"}[stream]
+        process = entry(*words, **{stream: full, other: subprocess.PIPE})  # type: ignore[arg-type]
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == ExitCode.CLUSTER
+    assert (out or b"", err or b"") == (b"", b"" if stream == "stderr" else b"error: No space left on device\n")
+
+
+def test_a_directory_that_may_not_be_written_is_said_with_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*words: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", "/there")
+
+    monkeypatch.setattr("kubectl_nrl.commands.version.handle", refuse)
+    done = Project().run("version")
+    assert (done.exit, done.err) == (ExitCode.CLUSTER, "error: /there: Permission denied\n")

@@ -290,3 +290,18 @@ def test_ctrl_c_while_children_learn_their_owner_lets_all_of_them_learn_it() -> 
     assert bring.created.workload is not None
     assert owners(cluster, "ResourceClaimTemplate", "claim")
     assert owners(cluster, "ConfigMap", "script")
+
+
+def test_what_took_a_childs_name_meanwhile_is_never_made_to_go_with_the_run() -> None:
+    """Garbage collection deletes what an owner owns: a stranger's object must not get one."""
+    cluster = FakeCluster()
+
+    def replaced() -> None:
+        cluster.remove("ConfigMap", "script")
+        cluster.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "script", "uid": "a-strangers"}})
+
+    cluster.after["create", "RayJob"] = replaced
+    bring = Bring(cluster, CONFIG, JOB)
+    assert bring.error is None
+    assert owners(cluster, "ConfigMap", "script") == []
+    assert "configmap/script will not be removed with the run" in bring.warned[0]

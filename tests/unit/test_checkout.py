@@ -198,6 +198,19 @@ def test_a_git_that_does_not_answer_is_not_waited_for(laptop: Path, no_git, monk
     assert read_checkout(laptop, no_git) is None
 
 
+def test_a_program_that_the_checkout_names_is_not_run(laptop: Path) -> None:
+    ran = laptop.parent / "ran"
+    hook = laptop.parent / "hook"
+    hook.write_text(f"#!/bin/sh\n: >'{ran}'\n")
+    hook.chmod(0o755)
+    git(laptop, "config", "core.fsmonitor", str(hook))
+    git(laptop, "status")
+    assert ran.exists(), "this git would run it"
+    ran.unlink()
+    assert read_checkout(laptop, ENV) is not None
+    assert not ran.exists()
+
+
 def test_no_credential_of_the_origin_is_kept(laptop: Path) -> None:
     found = read_checkout(laptop, ENV)
     assert found == Checkout(git(laptop, "rev-parse", "HEAD"), "NVIDIA-NeMo/RL")

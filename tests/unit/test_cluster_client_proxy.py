@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from kubectl_nrl.cluster.patience import Patience
-from kubectl_nrl.cluster.proxy import proxy_for, through_proxy
+from kubectl_nrl.cluster.proxy import proxy_for, through_proxy, without_password
 from kubectl_nrl.cluster.sockets import DialError
 
 PROXY = "http://proxy:3128"
@@ -108,3 +108,10 @@ def test_a_kind_of_proxy_that_is_not_known() -> None:
     ) as caught:
         through_proxy("ftp://me:pw@p:1", "a", 1, Patience(1))
     assert caught.value.final, "trying again cannot help"
+
+
+@pytest.mark.parametrize("proxy", ["http://me:pass-word@host:port", "http://[::1", "http://h:99999"])
+def test_a_proxy_that_is_no_address_is_said_without_its_password(proxy: str) -> None:
+    with pytest.raises(DialError, match="is no address of the form") as caught:
+        through_proxy(proxy, "api", 6443, Patience(5.0))
+    assert "pass-word" not in str(caught.value) + without_password(proxy)

@@ -34,6 +34,16 @@ def test_a_get_is_authenticated_and_reuses_its_connection(tmp_path: Path) -> Non
     assert (first.connection, second.connection) == (1, 1)
 
 
+@pytest.mark.parametrize("name", ["", ".", ".."])
+def test_a_name_that_would_mean_all_objects_of_a_kind_means_none(tmp_path: Path, name: str) -> None:
+    """A DELETE of the address that such a name makes would delete everything of that kind in the namespace."""
+    with Server(in_turn(answer(200, POD))) as server, connect(tmp_path, server.url) as cluster:
+        assert cluster.get("v1", "Pod", name) is None
+        assert cluster.metadata("v1", "Pod", name) is None
+        assert cluster.delete("v1", "Pod", name) is False
+        assert server.asked == []
+
+
 def test_create_is_strict_and_says_who_writes(tmp_path: Path) -> None:
     with Server(in_turn(answer(201, POD))) as server, connect(tmp_path, server.url) as cluster:
         cluster.create(POD, namespace="rl", dry_run=True)

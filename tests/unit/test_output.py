@@ -116,6 +116,8 @@ def test_colours_only_where_they_are_wanted(
         ("AWS_SECRET_ACCESS_KEY", "a/b", True),
         ("hf_token", "abc", True),
         ("TOKEN", "abc", True),
+        ("AWS_ACCESS_KEY", "AKIA", True),
+        ("SSH_PRIVATE_KEY", "x", True),
         ("HF_TOKEN", "", False),
         ("MAX_TOKEN", "4096", False),
         ("USE_TOKEN", "true", False),

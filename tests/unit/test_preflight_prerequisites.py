@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import pytest
@@ -68,6 +69,20 @@ def test_what_is_absent_fails_unless_it_is_optional(refs: list[Reference], ok: A
     found = check(FakeCluster(), *refs)
     assert (found.ok, found.blocks) == (ok, blocks)
     assert fix in found.fix
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        Reference("Secret", "$(id)", "a;b"),
+        Reference("Secret", "$(id)", use="pull"),
+        Reference("ServiceAccount", "$(id)"),
+    ],
+)
+def test_a_name_from_a_file_means_nothing_to_the_shell_that_a_fix_is_pasted_into(reference: Reference) -> None:
+    words = shlex.split(check(FakeCluster(), reference).fix)
+    assert "$(id)" in words
+    assert not reference.key or "--from-file=a;b=FILE" in words
 
 
 def test_a_missing_optional_key_is_a_note() -> None:

@@ -343,6 +343,11 @@ def test_the_token_comes_from_the_secret_that_kuberay_made_or_the_user_named() -
         (Kubernetes(forbidden=True), r"Ray requires a token; cannot read Secret n/c \(forbidden\)"),
         (Kubernetes(), "Secret n/c is not there"),
         (Kubernetes(secrets={"n/c": {"data": {"other": ""}}}), "Secret n/c has no key auth_token"),
+        (Kubernetes(secrets={"n/c": {"data": {"auth_token": "//8="}}}), "characters in auth_token that no token has"),
+        (
+            Kubernetes(secrets={"n/c": {"data": {"auth_token": "YQ0KYjog"}}}),
+            "characters in auth_token that no token has",
+        ),
     ],
 )
 def test_a_token_that_cannot_be_had(reader: Kubernetes, expected: str) -> None:
@@ -356,3 +361,26 @@ def test_closing_closes_both_transports() -> None:
     with RayJobs(Head(api, agent)):
         pass
     assert (api.closed, agent.closed) == (1, 1)
+
+
+NO_JSON = [b"", b"[" * 100_000, b"<html>"]
+ASKS: dict[str, Callable[[RayJobs], object]] = {
+    "get": lambda jobs: jobs.get("x"), "stop": lambda jobs: jobs.stop("x"), "delete": lambda jobs: jobs.delete("x"),
+    "version": RayJobs.version, "list": RayJobs.list,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("ask", ASKS)
+@pytest.mark.parametrize("body", [*NO_JSON, b"3", b"null", b'"x"', b"[]", b"{}"])
+def test_something_else_than_ray_behind_the_port_is_said_and_is_no_fault(ask: str, body: bytes) -> None:
+    if body == (b"[]" if ask == "list" else b"{}"):
+        return  # that is the form of Ray's own
+    with pytest.raises(ClusterError, match=r"the answer is not (JSON|Ray's)") as caught:
+        ASKS[ask](RayJobs(Head(Stub(lambda *_: Reply(200, body)))))
+    assert caught.value.reason == "NotRay"
+
+
+def test_what_is_no_job_in_a_list_of_jobs_is_left_out() -> None:
+    assert RayJobs(Head(Stub(lambda *_: Reply(200, b'[3, {"submission_id": "a"}, null]')))).list() == [
+        {"submission_id": "a"}
+    ]

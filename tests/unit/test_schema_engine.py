@@ -16,8 +16,14 @@ from hypothesis import strategies as st
 from kubectl_nrl.schema import SchemaFault, builtin_fragments, infra_schema, published_schema, validate
 from kubectl_nrl.schema.engine import MOST, faults
 
+
+def texts(longest: int) -> st.SearchStrategy[str]:
+    """Any text but one that ends in a newline: there jsonschema's `$`, which is Python's, is not that of JSON Schema."""
+    return st.text(max_size=longest).filter(lambda text: not text.endswith("\n"))
+
+
 SCALARS = st.one_of(
-    st.booleans(), st.integers(), st.floats(allow_nan=True), st.text(max_size=8), st.sampled_from(["kai", "lustre", "16", "64Gi"])
+    st.booleans(), st.integers(), st.floats(allow_nan=True), texts(8), st.sampled_from(["kai", "lustre", "16", "64Gi"])
 )  # fmt: skip
 WORDS = st.sampled_from(
     ["scheduler", "kind", "queue", "launch", "env", "codeSource", "kuberay", "training", "spec", "labels", "policies", "nemorl",
@@ -30,7 +36,7 @@ def values(leaves: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.recursive(
         leaves,
         lambda inner: st.one_of(
-            st.lists(inner, max_size=4), st.dictionaries(st.one_of(WORDS, st.text(max_size=5)), inner, max_size=5)
+            st.lists(inner, max_size=4), st.dictionaries(st.one_of(WORDS, texts(5)), inner, max_size=5)
         ),
         max_leaves=12,
     )
@@ -230,3 +236,15 @@ def test_checking_imports_neither_jsonschema_nor_yaml() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("pattern", ["^a$", "^(a$|b)", "a$|^b$"])
+def test_a_pattern_ends_where_the_text_does_and_not_before_its_last_newline(pattern: str) -> None:
+    assert valid({"pattern": pattern}, "a")
+    assert not valid({"pattern": pattern}, "a\n")
+    assert valid({"pattern": r"^a\$x"}, "a$x")
+
+
+def test_a_name_of_the_environment_ends_where_it_ends() -> None:
+    problems = validate(infra_schema(builtin_fragments()), {"launch": {"env": {"A\n": "b"}}}, lambda path: None)
+    assert any("no name of an environment variable" in problem.message for problem in problems)

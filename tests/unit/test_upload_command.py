@@ -369,6 +369,24 @@ def test_resume_of_a_run_that_uploads_nothing_is_refused(world: World) -> None:
     assert (done.exit, "has nothing to upload" in done.err) == (2, True)
 
 
+@pytest.mark.parametrize(
+    "text", ["{", "[]", "null", "3", "{}", "[" * 3000, '{"line": "x", "codeSource": "upload", "uploadPaths": 3}']
+)
+def test_resume_of_a_run_whose_annotation_cannot_be_read_is_refused_in_one_line(world: World, text: str) -> None:
+    world.left_undone()
+    world.cluster.objects["RayJob", "default", JOB]["metadata"]["annotations"][SUBMISSION] = text
+    done = world.run(verb=f"job resume {RUN_ID} -n default")
+    assert (done.exit, "cannot be read (annotation kubectl-nrl/submission)" in done.err) == (2, True), done.err
+
+
+def test_resume_of_a_run_whose_script_was_changed_is_refused(world: World) -> None:
+    world.left_undone()
+    text = json.dumps({"line": "rm -rf /", "codeSource": "upload", "uploadPaths": None})
+    world.cluster.objects["RayJob", "default", JOB]["metadata"]["annotations"][SUBMISSION] = text
+    done = world.run(verb=f"job resume {RUN_ID} -n default")
+    assert (done.exit, "was not made by this program" in done.err) == (2, True), done.err
+
+
 def test_resume_of_another_owners_run_needs_force(world: World) -> None:
     world.left_undone()
     other = {"NRL_K8S_USER": "somebody"}

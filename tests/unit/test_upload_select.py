@@ -54,6 +54,17 @@ def test_what_only_looks_like_a_cache_is_sent(tmp_path: Path, name: str) -> None
     assert names(select(tree(tmp_path, {name: "x"}))) == [name]
 
 
+@pytest.mark.parametrize(
+    "name", [".env", ".env.local", "a/.netrc", "home/.aws/credentials", "id_ed25519", "tls/server.key"]
+)
+def test_a_file_that_holds_credentials_by_custom_is_sent_with_a_warning(tmp_path: Path, name: str) -> None:
+    found = select(
+        tree(tmp_path, {name: "x", "id_rsa.pub": "", ".env.example": "", "credentials": "", "monkey": "", "config": ""})
+    )
+    assert name in names(found)
+    assert found.warnings == (f"{name}: such files hold credentials, and are sent: .rayignore excludes them",)
+
+
 def test_a_virtual_environment_of_any_name_is_not_sent(tmp_path: Path) -> None:
     root = tree(tmp_path, {"env311/pyvenv.cfg": "home = /usr", "env311/lib/x.py": "", "venv/notes.txt": "mine"})
     assert names(select(root)) == ["venv/notes.txt"]
