@@ -286,7 +286,7 @@ def test_a_port_on_which_nothing_listens_yet_is_told_in_few_words() -> None:
     cluster.forward = closed  # type: ignore[attr-defined]
     asked = parts_of("http://judge/", "default")
     assert asked is not None
-    with pytest.raises(ClusterError, match="^nothing listens on port 8000 of pod judge-1 yet$"):
+    with pytest.raises(ClusterError, match=r"^nothing listens on port 8000 of pod judge-1 yet$"):
         ask_health(cluster, asked)
 
 
