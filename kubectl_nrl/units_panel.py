@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 from . import panel
@@ -17,6 +17,10 @@ from .rayjob_state import span
 if TYPE_CHECKING:
     from .live import Line
     from .reasons import GroupView, Snapshot
+
+
+#: The beginning of a wait, where a picture needs a time of day for it.
+_ZERO = datetime(2000, 1, 1, tzinfo=timezone.utc)
 
 
 @dataclass(frozen=True)
@@ -33,12 +37,13 @@ class UnitView:
         return sum(g.ready for g in self.snapshot.groups), sum(g.total for g in self.snapshot.groups)
 
 
-def lines(units: Sequence[UnitView], began: datetime, now: datetime, columns: int, rows: int) -> list[Line]:
-    """At most `rows - 1` lines, none wider than `columns - 1`; `began` is when the wait did (both aware). There is one unit at least."""
+def lines(units: Sequence[UnitView], seconds: float, columns: int, rows: int) -> list[Line]:
+    """At most `rows - 1` lines, none wider than `columns - 1`; `seconds` is how long this wait has taken. There is one unit at least."""
     if len(units) == 1:
-        return panel.lines(units[0].title, replace(units[0].snapshot, started=began), now, columns, rows)
+        now = _ZERO + timedelta(seconds=seconds)
+        return panel.lines(units[0].title, replace(units[0].snapshot, started=_ZERO), now, columns, rows)
     room, wide = max(rows - 1, 1), max(columns - 1, 8)
-    head: list[Line] = [[(line, "bold")] for line in wrap(_headline(units, began, now), wide)[:room]]
+    head: list[Line] = [[(line, "bold")] for line in wrap(_headline(units, seconds), wide)[:room]]
     room -= len(head)
     blocks = [_Block.of(unit, wide) for unit in units]
     if sum(block.height for block in blocks) > room:
@@ -46,11 +51,11 @@ def lines(units: Sequence[UnitView], began: datetime, now: datetime, columns: in
     return [*head, *_fitted(blocks, wide, room)]
 
 
-def last_words(units: Sequence[UnitView], began: datetime, now: datetime) -> str:
+def last_words(units: Sequence[UnitView], seconds: float) -> str:
     """What stays of the picture when all of them are up."""
     ready, total = (sum(unit.ready[at] for unit in units) for at in (0, 1))
     which = f"{units[0].title} is" if len(units) == 1 else f"{len(units)} of {len(units)} are"
-    words = [f"{which} up after {_span(began, now)}", f"{ready}/{total} pods ready"]
+    words = [f"{which} up after {span(seconds)}", f"{ready}/{total} pods ready"]
     return ", ".join([*words, *_held(units)])
 
 
@@ -109,15 +114,11 @@ def shares(wanted: Sequence[int], room: int) -> list[int]:
     return given
 
 
-def _headline(units: Sequence[UnitView], began: datetime, now: datetime) -> str:
+def _headline(units: Sequence[UnitView], seconds: float) -> str:
     up = sum(unit.up for unit in units)
-    return ", ".join([f"{up} of {len(units)} are up", _span(began, now), *_held(units)])
+    return ", ".join([f"{up} of {len(units)} are up", span(seconds), *_held(units)])
 
 
 def _held(units: Sequence[UnitView]) -> list[str]:
     gpus = panel.gpus_words(sum(unit.snapshot.gpus for unit in units))
     return [f"{gpus} held"] if gpus else []
-
-
-def _span(began: datetime, now: datetime) -> str:
-    return span(max(0.0, (now - began).total_seconds()))

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import io
 import re
+from types import SimpleNamespace
+from typing import TextIO
+
+import pytest
 
 
 class Terminal(io.StringIO):
@@ -100,3 +104,11 @@ class Terminal(io.StringIO):
         self._row += 1
         if self._row == len(self._rows):
             self._rows.append(("", False))
+
+
+def on_a_terminal(monkeypatch: pytest.MonkeyPatch, terminal: Terminal, stdout: TextIO | None = None) -> None:
+    """What is printed from now on goes to the terminal, but for data where `stdout` is given."""
+    # Not sys.stderr itself: pytest puts its own there between a fixture and its test.
+    streams = SimpleNamespace(stdout=stdout or terminal, stderr=terminal)
+    monkeypatch.setattr("kubectl_nrl.output.sys", streams)
+    monkeypatch.setattr("kubectl_nrl.output._size", lambda stream=None: terminal.size())

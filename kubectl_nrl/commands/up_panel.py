@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from .session import Session
@@ -28,7 +29,7 @@ class UpPanel:
 
         self._session = session
         self._panel = session.output.panel()
-        self._began = session.clock()
+        self._began = monotonic()
         unknown = Snapshot("", "looking at it", None, (), (), 0)
         self._units = {key: UnitView(title, unknown) for key, title in titles.items()}
         self._lock = threading.Lock()
@@ -75,7 +76,7 @@ class UpPanel:
     def _lines(self, columns: int, rows: int) -> Sequence[Line]:
         from .. import units_panel
 
-        return units_panel.lines(list(self._units.values()), self._began, self._session.clock(), columns, rows)
+        return units_panel.lines(list(self._units.values()), monotonic() - self._began, columns, rows)
 
     def _last_words(self) -> Sequence[str]:
         from .. import units_panel
@@ -83,7 +84,7 @@ class UpPanel:
         units = list(self._units.values())
         if not all(unit.up for unit in units):
             return ()
-        return [units_panel.last_words(units, self._began, self._session.clock())]
+        return [units_panel.last_words(units, monotonic() - self._began)]
 
 
 class Place:

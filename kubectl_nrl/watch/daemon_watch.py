@@ -103,7 +103,8 @@ class DaemonWatch:
             )
         state = str(job.get("status") or "")
         if state not in LIVE:
-            message = message_of(job)
+            # What follows its first line stands in the log as well, whose end is shown.
+            message = message_of(job).partition("\n")[0]
             raise ClusterError(
                 f"{self._words} has ended: {state}{f', {message}' if message else ''}{self._said()}", self._look,
                 reason="DaemonEnded",

@@ -57,9 +57,15 @@ def ask_health(cluster: Any, asked: Asked) -> None:
         raise ClusterError(f"service/{asked.service} does not exist", reason="NotFound")
     pod = _ready_pod(cluster, service, asked)
     port = _target_port(service, asked.port, pod)
-    with cluster.forward(asked.namespace, pod["metadata"]["name"], port) as forward:
-        answer = forward.request("GET", asked.path, {"Host": f"{asked.service}:{asked.port}"}, timeout=ANSWER)
-        answer.read()
+    name = pod["metadata"]["name"]
+    try:
+        with cluster.forward(asked.namespace, name, port) as forward:
+            answer = forward.request("GET", asked.path, {"Host": f"{asked.service}:{asked.port}"}, timeout=ANSWER)
+            answer.read()
+    except ClusterError as error:
+        if error.reason != "PortClosed":
+            raise
+        raise ClusterError(f"nothing listens on port {port} of pod {name} yet", reason=error.reason) from error
     if answer.status >= 400:
         raise ClusterError(f"its health URL answers {answer.status}", reason="Unhealthy")
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from long_lived_case import LongLivedWorld
-from terminal import Terminal
+from terminal import Terminal, on_a_terminal
 
 from kubectl_nrl.commands.going_panel import words_of_left
 
@@ -73,8 +72,7 @@ def test_a_pipe_is_told_what_is_waited_for_and_not_of_every_pod(monkeypatch: pyt
 
 def test_a_terminal_sees_one_line_that_goes_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     world, terminal, seen = World(monkeypatch), Terminal(100, 30), list[str]()
-    monkeypatch.setattr("kubectl_nrl.output.sys", SimpleNamespace(stdout=terminal, stderr=terminal))
-    monkeypatch.setattr("kubectl_nrl.output._size", lambda stream=None: terminal.size())
+    on_a_terminal(monkeypatch, terminal)
     looks = world.looks
     world.looks = [lambda look=look: (seen.append(terminal.screen[-1]), look()) for look in looks]  # type: ignore[misc]
     assert world.down().exit == 0

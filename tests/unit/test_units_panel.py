@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,7 @@ from kubectl_nrl.testing import golden
 from kubectl_nrl.units_panel import UnitView
 
 GOLDENS = Path(__file__).parent.parent / "golden" / "expected" / "panel"
-BEGAN = NOW - timedelta(seconds=72)
+SECONDS = 72.0
 SECRET = Trouble("1/1 replicas", "SecretNotFound", 'secret "judge-token" does not exist', "by hand", ("secret",))
 
 
@@ -50,7 +49,7 @@ ALL = [GYM, GENERATION, TRAINING, JUDGE]
 
 
 def lines(units: Sequence[UnitView], columns: int, rows: int) -> Sequence[Line]:
-    return units_panel.lines(units, BEGAN, NOW, columns, rows)
+    return units_panel.lines(units, SECONDS, columns, rows)
 
 
 @pytest.mark.parametrize("columns", [50, 80, 200])
@@ -99,8 +98,8 @@ def test_a_title_cannot_move_the_cursor() -> None:
 
 def test_what_stays_tells_how_long_it_took_and_what_is_held() -> None:
     up = [UnitView("raycluster/a", Snapshot("Ready", "ready", NOW, (group("gpu", 2, 2, 8),), (), 8), up=True), GYM]
-    assert units_panel.last_words(up, BEGAN, NOW) == "2 of 2 are up after 1m12s, 5/5 pods ready, 8 GPUs held"
-    assert units_panel.last_words([GYM], BEGAN, NOW) == "raycluster/gym is up after 1m12s, 3/3 pods ready"
+    assert units_panel.last_words(up, SECONDS) == "2 of 2 are up after 1m12s, 5/5 pods ready, 8 GPUs held"
+    assert units_panel.last_words([GYM], SECONDS) == "raycluster/gym is up after 1m12s, 3/3 pods ready"
 
 
 @given(st.lists(st.integers(0, 40), max_size=8), st.integers(-3, 100))

@@ -277,6 +277,19 @@ def test_health_is_asked_of_a_ready_pod_behind_the_service(target: Any, port: in
     assert there.asked == [("default", "judge-1", port), ("GET", "/health?a=1", "judge:80")]
 
 
+def test_a_port_on_which_nothing_listens_yet_is_told_in_few_words() -> None:
+    def closed(namespace: str, pod: str, port: int) -> Any:
+        raise ClusterError("cannot port-forward: connection refused", reason="PortClosed")
+
+    cluster = FakeCluster()
+    service(cluster, 8000)
+    cluster.forward = closed  # type: ignore[attr-defined]
+    asked = parts_of("http://judge/", "default")
+    assert asked is not None
+    with pytest.raises(ClusterError, match=r"^nothing listens on port 8000 of pod judge-1 yet$"):
+        ask_health(cluster, asked)
+
+
 @pytest.mark.parametrize(
     ("status", "ready", "words"), [(503, "True", "answers 503"), (200, "False", "no pod of service/judge")]
 )

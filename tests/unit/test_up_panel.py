@@ -7,14 +7,14 @@ import io
 import re
 import threading
 from collections.abc import Callable, Iterator
-from types import SimpleNamespace
-from typing import Any
+from typing import Any, TextIO
 
 import pytest
 import yaml
 from long_lived_case import CONDITIONS, LongLivedWorld
-from terminal import Terminal
+from terminal import Terminal, on_a_terminal
 
+from kubectl_nrl.commands import up_panel
 from kubectl_nrl.errors import ClusterError
 from kubectl_nrl.watch import until_ready
 
@@ -28,13 +28,12 @@ class World(LongLivedWorld):
         self.terminal = Terminal(100, 40)
         self.keeps_down |= {"RayCluster", "Deployment"}
         self.written: list[str] = []
+        monkeypatch.setattr(up_panel, "monotonic", lambda: 0.0)
         monkeypatch.setattr(until_ready, "JUDGE", 0.02)
         monkeypatch.setattr(until_ready, "PROBE", 0.02)
 
-    def on_a_terminal(self) -> None:
-        streams = SimpleNamespace(stdout=self.terminal, stderr=self.terminal)
-        self.monkeypatch.setattr("kubectl_nrl.output.sys", streams)
-        self.monkeypatch.setattr("kubectl_nrl.output._size", lambda stream=None: self.terminal.size())
+    def on_a_terminal(self, stdout: TextIO | None = None) -> None:
+        on_a_terminal(self.monkeypatch, self.terminal, stdout)
         write = self.terminal.write
         self.monkeypatch.setattr(self.terminal, "write", lambda text: self.written.append(text) or write(text))
 
@@ -170,8 +169,7 @@ def test_no_colour_draws_without_colours(world: World) -> None:
 
 def test_json_stands_alone_on_stdout_and_the_picture_on_the_terminal_of_stderr(world: World) -> None:
     out = io.StringIO()
-    world.on_a_terminal()
-    world.monkeypatch.setattr("kubectl_nrl.output.sys", SimpleNamespace(stdout=out, stderr=world.terminal))
+    world.on_a_terminal(stdout=out)
     with meanwhile((world.sees("raycluster/t: accepted"), lambda: world.gets_up("RayCluster", "t"))):
         assert world.up("-o json").exit == 0
     assert out.getvalue().startswith("{")
