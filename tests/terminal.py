@@ -110,5 +110,6 @@ def on_a_terminal(monkeypatch: pytest.MonkeyPatch, terminal: Terminal, stdout: T
     """What is printed from now on goes to the terminal, but for data where `stdout` is given."""
     # Not sys.stderr itself: pytest puts its own there between a fixture and its test.
     streams = SimpleNamespace(stdout=stdout or terminal, stderr=terminal)
-    monkeypatch.setattr("kubectl_nrl.output.sys", streams)
+    for module in ("output", "streams"):
+        monkeypatch.setattr(f"kubectl_nrl.{module}.sys", streams)
     monkeypatch.setattr("kubectl_nrl.output._size", lambda stream=None: terminal.size())
