@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
+import subprocess
 from typing import Any
 
 import pytest
@@ -80,7 +80,9 @@ def test_what_is_absent_fails_unless_it_is_optional(refs: list[Reference], ok: A
     ],
 )
 def test_a_name_from_a_file_means_nothing_to_the_shell_that_a_fix_is_pasted_into(reference: Reference) -> None:
-    words = shlex.split(check(FakeCluster(), reference).fix)
+    fix = check(FakeCluster(), reference).fix
+    pasted = f"kubectl() {{ printf '%s\\n' \"$@\"; }}; {fix}"
+    words = subprocess.run(["sh", "-c", pasted], capture_output=True, text=True, check=True).stdout.splitlines()
     assert "$(id)" in words
     assert not reference.key or "--from-file=a;b=FILE" in words
 
