@@ -91,8 +91,9 @@ class Output:
         try:
             self.bytes(data)
         except NrlError as error:
+            if self._unseen is None:
+                self.warn(f"{error.message}; the log goes on unseen")
             self._unseen = error
-            self.warn(f"{error.message}; the log goes on unseen")
 
     def require_seen(self) -> None:
         """Raises what kept lines of a log from stdout, for a command that only shows them."""

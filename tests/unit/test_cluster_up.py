@@ -323,7 +323,7 @@ def test_an_outage_while_pods_go_is_waited_out_and_said_once(
     monkeypatch.setattr(world.cluster, "get", get)
     done = world.down("raycluster/t").ok()
     assert done.out == "raycluster/t: deleted\n"
-    assert done.err.count("cannot reach the API server; looking again") == 1
+    assert done.err.count("cannot reach the API server; waiting") == 1
 
 
 def test_anothers_service_of_that_name_stays(world: LongLivedWorld) -> None:
@@ -372,7 +372,7 @@ def test_what_stays_is_taken_down_by_its_targets_alone(world: LongLivedWorld) ->
     down = "kubectl nrl cluster down recipe.yaml --infra infra.yaml --target kuberay.training -n default"
     for targets in ("--target kuberay.training", ""):
         done = world.up(f"{targets} --timeout 0")
-        assert f"raycluster/t stay\n  take them down: {down}\n" in done.err
+        assert f"raycluster/t stays\n  take it down: {down}\n" in done.err
         world.run(down).ok()
     assert world.names("RayCluster") == ["gym"]
 

@@ -145,7 +145,10 @@ def test_a_log_that_cannot_be_shown_is_said_and_the_run_followed_all_the_same(
     assert capsys.readouterr().err == (
         "warning: standard output cannot be written: No space left on device; the log goes on unseen\n"
     )
-    assert isinstance(output.unseen, NrlError)
+    output.log(b"step 2\n")
+    assert capsys.readouterr().err == ""
+    with pytest.raises(NrlError, match="standard output cannot be written"):
+        output.require_seen()
 
 
 def test_words_that_nobody_can_read_end_nothing_but_for_a_reader_who_left(onto: Callable[..., None]) -> None:

@@ -155,7 +155,8 @@ def test_a_sidecar_that_was_injected_first_is_not_taken_for_ray(bench: Bench) ->
     )  # fmt: skip
     pod["spec"]["containers"] = [{"name": "sidecar"}, {"name": "ray", "env": [{"name": "KUBERAY_GEN_RAY_START_CMD"}]}]
     bench.cluster.put(pod)
-    assert "restarted 4m00s ago (OOMKilled)" in head_history(bench.cluster, "default", "c", NOW)
+    bench.cluster.now = NOW
+    assert "restarted 4m00s ago (OOMKilled)" in head_history(bench.cluster, "default", "c")
 
 
 def test_a_new_head_pod_says_when(bench: Bench) -> None:

@@ -475,7 +475,7 @@ def test_a_run_that_is_deleted_is_said_with_its_namespace_and_leaves_nothing_to_
     watching.take(lambda: f"rayjob/r is being deleted{with_it}" in watching.said)
     watching.cluster.remove("RayJob", "r")
     end = watching.end()
-    assert (end.how, end.gone, end.message) == ("lost", True, f"rayjob/r was deleted{with_it} before it ended")
+    assert (end.how, end.message) == ("deleted", f"rayjob/r was deleted{with_it} before it ended")
 
 
 def test_pods_that_are_taken_away_before_a_picture_shows_them_are_one_line_of_their_reason(run: Any) -> None:
