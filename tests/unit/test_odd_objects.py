@@ -65,8 +65,10 @@ def test_whatever_lies_in_a_namespace_is_looked_at_without_a_fault(
 @pytest.mark.parametrize(
     "packed",
     [
-        "", "no base64", base64.b64encode(b"no gzip").decode(), base64.b64encode(gzip.compress(b"{}", mtime=0)[:-9]).decode(),
-        base64.b64encode(gzip.compress(b"{}", mtime=0)[:10] + b"\xff" * 20).decode(), base64.b64encode(gzip.compress(b"[" * 9000, mtime=0)).decode(),
+        "", "no base64", base64.b64encode(b"no gzip").decode(),
+        base64.b64encode(gzip.compress(b"{}", mtime=0)[:-9]).decode(),
+        base64.b64encode(gzip.compress(b"{}", mtime=0)[:10] + b"\xff" * 20).decode(),
+        base64.b64encode(gzip.compress(b"[" * 9000, mtime=0)).decode(),
         base64.b64encode(gzip.compress(b"[1]", mtime=0)).decode(),
     ],
 )  # fmt: skip
