@@ -154,6 +154,8 @@ class FaultProxy(Faults):
                 pass
         except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ssl.SSLError):
             _reset(writer)  # the other side went away within a message; say so in the same way
+        except asyncio.CancelledError:
+            pass  # the proxy ends; streams of Python 3.11 would report a task that ended so as a fault
         finally:
             passing.drop_upstream()
             self._writers.discard(writer)

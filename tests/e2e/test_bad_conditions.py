@@ -85,10 +85,10 @@ def test_an_outage_is_said_once_and_costs_no_line_and_a_namespace_that_goes_take
         site.cluster.kubectl("delete", "namespace", site.namespace, "--wait=false")
         gone = f'with its namespace "{site.namespace}"'
         for running in (follows, logs):
-            assert running.end() == 6, running
+            assert running.end() == 5, running
             assert f"was deleted {gone} before it ended" in running.err, running
         # KubeRay is told that it may make no pods, or the object goes first.
-        for waiting, code in ((waits, 6), (comes_up, 3)):
+        for waiting, code in ((waits, 5), (comes_up, 3)):
             assert waiting.end() in (code, 4), waiting
             assert gone in waiting.err or "NamespaceTerminating" in waiting.err, waiting
     for running in (follows, logs, waits, comes_up):
