@@ -6,6 +6,7 @@ start); the machine has one node at a time, so one containerd at a time uses it.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 from pathlib import Path
@@ -45,20 +46,16 @@ def ensure_image(state: State, image: images.Image) -> None:
         state.record(images={**known, image.name: wanted})
         return
     say(f"importing {image.name}")
-    importing = subprocess.Popen(
-        [*_CTR, "images", "import", "--digests=false", "-"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
-    assert importing.stdin and importing.stdout
-    try:
-        image.write(importing.stdin)
-        importing.stdin.close()
-    except BrokenPipeError:
-        pass  # its own words, below, say why
-    text = importing.stdout.read().decode(errors="replace")
-    if importing.wait():
+    command = [*_CTR, "images", "import", "--digests=false", "-"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT) as importing:
+        assert importing.stdin and importing.stdout
+        with contextlib.suppress(BrokenPipeError):  # its own words, below, say why
+            image.write(importing.stdin)
+        with contextlib.suppress(BrokenPipeError):
+            importing.stdin.close()
+        text = importing.stdout.read().decode(errors="replace")
+    if importing.returncode:
         raise ClusterError(f"containerd refuses the image {image.name}: {text.strip()}")
     state.record(images={**known, image.name: wanted})
 
