@@ -55,7 +55,13 @@ def status_of(rayjob: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def message_of(status: Mapping[str, Any]) -> str:
     """The message of a RayJob's status or of a Ray job, without the log lines that Ray appends: they begin with the encoded entrypoint."""
-    return str(status.get("message") or "").partition(", last available logs")[0].strip()
+    return split_message(status)[0]
+
+
+def split_message(status: Mapping[str, Any]) -> tuple[str, str]:
+    """A message as `message_of` gives it, and the log lines that follow it, empty where there are none."""
+    message, _, appended = str(status.get("message") or "").partition(", last available logs")
+    return message.strip(), appended.partition("\n")[2]
 
 
 def outcome(status: Mapping[str, Any]) -> Outcome | None:

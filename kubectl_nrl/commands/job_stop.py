@@ -193,9 +193,7 @@ def _keep_log(session: Session, cluster: Any, run: RunRecord) -> LogFacts | None
     reader = DriverLog(ray_connector(cluster, run.namespace), lambda data: None, copy=copy, say=session.output.warn)
     reader.follow(Source(run.ray_cluster, run.ray_cluster, run.submission_id))
     reader.finish(REST, over=run.final)
-    end = None
-    while end is None:
-        end = reader.join(1.0)
+    end = reader.to_the_end()
     return LogFacts(str(path), end.complete, end.bytes) if end.bytes and not reader.copy_lost else None
 
 

@@ -92,9 +92,7 @@ class ShownLog:
     def rest(self, patience: float = HEAD_PATIENCE, *, over: bool = True) -> LogEnd:
         """Read what is left, as `DriverLog.finish` does. Raises what the reader failed with."""
         self.reader.finish(patience, over=over)
-        end = None
-        while end is None:
-            end = self.reader.join(1.0)
+        end = self.reader.to_the_end()
         if self.reader.failure is not None:
             raise self.reader.failure
         self._tail.caught_up()

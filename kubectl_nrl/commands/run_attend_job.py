@@ -87,8 +87,7 @@ class AttendJob:
         log = self._log.join(RESULT_WITHIN)
         output.plain(self._result(state, reason, end.message, ended, log).text())
         self._note(state, reason, end.message if state != "SUCCEEDED" else "", ended)
-        while log is None:
-            log = self._log.join(1.0)
+        log = log or self._log.to_the_end()
         if self._log.failure is not None:
             raise self._log.failure
         if not log.complete:
@@ -111,13 +110,11 @@ class AttendJob:
             self._session, self._cluster, record.namespace, end.message, record.ray_cluster,
             uid=record.ray_cluster_uid,
         )  # fmt: skip
-        read = None
-        while read is None:
-            read = self._log.join(1.0)
+        read = self._log.to_the_end()
         if self._path and read.bytes and not self._log.copy_lost:
             output.plain(f"log, as far as it was read: {self._path}")
         if output.format != "text":
-            ended = self._session.clock()
+            ended = self._session.now()
             output.result(self._result("DELETED", "", end.message, ended, read, gone.exit_code))
         return gone.exit_code
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ExitCode
+from ..rayjob_state import split_message
 from .session import Session
 
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ def of_rayjob(
     if outcome.exit_code != ExitCode.FAILED:
         return None
     # KubeRay appends the log's last lines to its message, which is all there is of a log that nobody has followed.
-    message, _, appended = str(status.get("message") or "").partition(", last available logs")
-    text = _end_of(log) or appended.partition("\n")[2].encode()
+    message, appended = split_message(status)
+    text = _end_of(log) or appended.encode()
     return failure_of(session, text, pods, [outcome.reason, message])
 
 

@@ -113,8 +113,7 @@ class Attending:
         end = self._log.join(RESULT_WITHIN)
         result = self._result(outcome, end)
         output.plain(result.text())
-        while end is None:
-            end = self._log.join(1.0)
+        end = end or self._log.to_the_end()
         if self._log.failure is not None:
             raise self._log.failure
         if not end.complete and (end.bytes or outcome.exit_code != ExitCode.CLUSTER):
@@ -213,9 +212,7 @@ class Attending:
             self._follow.ray_cluster,
             rayjob=self._created["metadata"]["name"],
         )
-        read = None
-        while read is None:
-            read = self._log.join(1.0)
+        read = self._log.to_the_end()
         kept = self._path if read.bytes and not self._log.copy_lost else ""
         if kept:
             output.plain(f"log, as far as it was read: {kept}")

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .log_reading import HEAD_PATIENCE
+
 if TYPE_CHECKING:
     from ..runs.evidence import LogFound
     from ..watch import JobsApi, Source
     from .session import Session
-
-#: Seconds without an answer after which a head's log counts as out of reach.
-HEAD_PATIENCE = 10.0
 
 
 @dataclass(frozen=True)
@@ -49,9 +48,7 @@ def read(session: Session, place: LogPlace) -> LogFound:
     reader = DriverLog(place.connect, lines.feed, wandb=pages.append)
     reader.follow(place.source)
     reader.finish(HEAD_PATIENCE)
-    end = None
-    while end is None:
-        end = reader.join(1.0)
+    end = reader.to_the_end()
     if not end.bytes and not end.complete and copied:
         return _the_copy(folder, place, end.why)
     lines.end()

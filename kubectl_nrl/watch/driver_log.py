@@ -154,6 +154,13 @@ class DriverLog:
         self._thread.join(timeout)
         return self.end
 
+    def to_the_end(self) -> LogEnd:
+        """The end, once it is reached: `finish` says when that is at the latest."""
+        end = None
+        while end is None:
+            end = self.join(1.0)
+        return end
+
     def stop(self) -> None:
         """Stop reading; what was read stays.
 

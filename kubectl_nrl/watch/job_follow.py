@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from ..errors import ClusterError
 from ..labels import RAY_API
-from ..rayjob_state import FAILED, STOPPED, SUCCEEDED
+from ..rayjob_state import FAILED, STOPPED, SUCCEEDED, message_of
 from .deletion import deletion
 from .driver_log import DriverLog, JobsApi
 
@@ -113,7 +113,7 @@ class JobFollow:
         if job is None:
             return self._unknown()
         self.job, self._life, self._forgotten_since = job, self._jobs.life, None
-        return self._tell(str(job.get("status") or "UNKNOWN"), str(job.get("message") or ""))
+        return self._tell(str(job.get("status") or "UNKNOWN"), message_of(job))
 
     def _tell(self, state: str, message: str) -> JobEnd | None:
         if state != self._state:
@@ -121,7 +121,7 @@ class JobFollow:
             self._event({"event": "state", "jobStatus": state})
             if state not in FINAL:
                 self._say(f"driver {state}")
-        return JobEnd("final", state, message.partition(", last available logs")[0].strip()) if state in FINAL else None
+        return JobEnd("final", state, message) if state in FINAL else None
 
     def _trouble(self, error: ClusterError) -> JobEnd | None:
         self._disconnect()

@@ -37,12 +37,21 @@ def cli(kwok_cluster: Cluster, kwok_namespace: str, tmp_path: Path) -> CommandLi
     return CommandLine(kwok_cluster, kwok_namespace, tmp_path)
 
 
-@pytest.fixture
-def gpu_node(kwok_cluster: Cluster) -> Iterator[None]:
+@contextlib.contextmanager
+def a_node_of_gpus(kwok_cluster: Cluster) -> Iterator[None]:
+    """Eight of this module's GPUs, while it lasts."""
     name = f"gpu-{uuid.uuid4().hex[:8]}"
     kwok_cluster.kubectl("create", "-f", "-", stdin=json.dumps(fake_node(name, **{GPU: "8"})))
-    yield
-    kwok_cluster.kubectl("delete", "node", name, "--wait=false")
+    try:
+        yield
+    finally:
+        kwok_cluster.kubectl("delete", "node", name, "--wait=false")
+
+
+@pytest.fixture
+def gpu_node(kwok_cluster: Cluster) -> Iterator[None]:
+    with a_node_of_gpus(kwok_cluster):
+        yield
 
 
 def write(cli: CommandLine, entrypoint: str, *, gpus: int = 0) -> None:
@@ -225,12 +234,8 @@ def test_a_waiting_run_is_a_picture_that_gives_way_to_the_log(cli: CommandLine, 
     session = Session(cli, "run recipe.yaml --infra infra.yaml", 80)
     session.until("2/2 workers of w: Unschedulable")
     session.until("head  1/1 ready")
-    node = f"gpu-{uuid.uuid4().hex[:8]}"
-    kwok_cluster.kubectl("create", "-f", "-", stdin=json.dumps(fake_node(node, **{GPU: "8"})))
-    try:
+    with a_node_of_gpus(kwok_cluster):
         assert session.end() == 0
-    finally:
-        kwok_cluster.kubectl("delete", "node", node, "--wait=false")
     screen = session.terminal.screen
     steps = [row for row in screen if row.startswith("step ")]
     assert steps == ["step 1", "step 2"]
@@ -257,12 +262,8 @@ def test_roles_and_deployments_come_up_as_one_picture(cli: CommandLine, kwok_clu
         wait_until(
             lambda: sum("2 of 3 are up" in row for row in session.terminal.screen) == 1, f"one picture at {columns}", 60
         )
-    node = f"gpu-{uuid.uuid4().hex[:8]}"
-    kwok_cluster.kubectl("create", "-f", "-", stdin=json.dumps(fake_node(node, **{GPU: "8"})))
-    try:
+    with a_node_of_gpus(kwok_cluster):
         assert session.end() == 0
-    finally:
-        kwok_cluster.kubectl("delete", "node", node, "--wait=false")
     screen = session.terminal.screen
     assert re.fullmatch(r"3 of 3 are up after \S+, 6/6 pods ready, 8 GPUs held", screen[-4])
     assert screen[-3:] == [
