@@ -1,7 +1,7 @@
 """Fake nodes by kwok: pods go to Running and Ready at once and run nothing, so a fleet costs no memory.
 
 The pods' addresses are made local to this machine: what is sent to a fake pod must not leave by the default route, and
-fake_ray.py can answer there as the pod's Ray. kwok plays the kubelet for port-forwards.
+fake_ray.py can answer there as the pod's Ray. kwok plays the kubelet, with fake_kubelet.py before it for port-forwards.
 """
 
 from __future__ import annotations
@@ -9,20 +9,19 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
 
-from . import certificates, control_plane, fake_ray, go_builds, packages, processes, versions
+from . import certificates, control_plane, fake_kubelet, fake_ray, go_builds, packages, processes, versions
 from .cache import locked
 from .errors import CannotRunHere, checked
 from .state import CHECKOUT, State
 
 NODES = 4
-
-_RULE = {"apiVersion": "kwok.x-k8s.io/v1alpha1", "metadata": {"name": "ray"}}
 
 
 def prepare(state: State) -> None:
@@ -62,12 +61,13 @@ def up(state: State) -> None:
         f"--cidr={state.facts()['pod_range']}",
         f"--server-address=127.0.0.1:{port}",
         "--node-ip=127.0.0.1",
-        f"--node-port={port}",
+        f"--node-port={state.port('kubelet')}",
         f"--tls-cert-file={cert}",
         f"--tls-private-key-file={key}",
     ]
     processes.start(state, "kwok", [go_builds.kwok(), *flags])
     processes.wait_until(state, "kwok", lambda: _healthy(f"http://127.0.0.1:{port}/healthz"))
+    _kubelet(state, cert, key)
     _heads(state)
     nodes = [fake_node(f"fake-{number}") for number in range(NODES)]
     control_plane.kubectl(
@@ -95,35 +95,64 @@ def pod_log(state: State, *, previous: bool = False) -> Path:
 
 
 def _config(state: State) -> str:
-    """Return kwok's rules: a port-forward to any pod's Ray ports leads to fake_ray.py, and what logs are read."""
-    forwards = [
-        {"ports": [port], "target": {"address": "127.0.0.1", "port": state.port(f"fake-ray-{port}")}}
-        for port in (fake_ray.DASHBOARD, fake_ray.AGENT)
-    ]
+    """Return kwok's rules: where port-forwards lead, and what logs are read."""
+    forwards = fake_kubelet.rules(state.facts()["pod_range"], (fake_ray.DASHBOARD, fake_ray.AGENT))
     logs = {"logsFile": str(pod_log(state)), "previousLogsFile": str(pod_log(state, previous=True)), "follow": True}
-    rules = [
-        {**_RULE, "kind": "ClusterPortForward", "spec": {"forwards": forwards}},
-        {**_RULE, "kind": "ClusterLogs", "spec": {"logs": [logs]}},
-    ]
-    return "\n---\n".join(map(json.dumps, rules))
+    of_logs = {
+        "apiVersion": "kwok.x-k8s.io/v1alpha1",
+        "kind": "ClusterLogs",
+        "metadata": {"name": "ray"},
+        "spec": {"logs": [logs]},
+    }
+    return "\n---\n".join(map(json.dumps, [*forwards, of_logs]))
+
+
+def _kubelet(state: State, tls_cert: Path, tls_key: Path) -> None:
+    flags = {
+        "host": "127.0.0.1",
+        "port": state.port("kubelet"),
+        "kwok": state.port("kwok"),
+        "tls-cert": tls_cert,
+        "tls-key": tls_key,
+        **_of_api_server(state),
+    }
+    _start(state, "fake-kubelet", flags)
+    address = ("127.0.0.1", state.port("kubelet"))
+    processes.wait_until(state, "fake-kubelet", lambda: _listens(address))
 
 
 def _heads(state: State) -> None:
-    cert, key = certificates.client(state, "kwok", "system:masters")
-    # Not sys.executable: whoever brings the cluster up next may be another Python, and must not restart this.
-    python = shutil.which("python3", path=processes.PATH) or sys.executable
     flags = {
         "pod-range": state.facts()["pod_range"],
         "directory": state.dir("fake-ray"),
-        "server": control_plane.server_url(state),
-        "ca": certificates.authority(state),
-        "cert": cert,
-        "key": key,
+        "health": state.port("fake-ray"),
+        **_of_api_server(state),
     }
-    ports = [state.port(f"fake-ray-{port}") for port in (fake_ray.DASHBOARD, fake_ray.AGENT)]
-    argv = [python, "-m", "cluster.fake_ray", *(f"--{name}={value}" for name, value in flags.items())]
-    processes.start(state, "fake-ray", [*argv, "--forwarded", *ports], env={"PYTHONPATH": str(CHECKOUT / "tests")})
-    processes.wait_until(state, "fake-ray", lambda: _healthy(f"http://127.0.0.1:{ports[0]}/api/version"))
+    _start(state, "fake-ray", flags)
+    url = f"http://127.0.0.1:{state.port('fake-ray')}/api/version"
+    processes.wait_until(state, "fake-ray", lambda: _healthy(url))
+
+
+def _of_api_server(state: State) -> dict[str, object]:
+    """Where it is, and who asks."""
+    cert, key = certificates.client(state, "kwok", "system:masters")
+    server = control_plane.server_url(state)
+    return {"server": server, "ca": certificates.authority(state), "cert": cert, "key": key}
+
+
+def _start(state: State, name: str, flags: dict[str, object]) -> None:
+    # Not sys.executable: whoever brings the cluster up next may be another Python, and must not restart this.
+    python = shutil.which("python3", path=processes.PATH) or sys.executable
+    argv = [python, "-m", f"cluster.{name.replace('-', '_')}", *(f"--{flag}={value}" for flag, value in flags.items())]
+    processes.start(state, name, argv, env={"PYTHONPATH": str(CHECKOUT / "tests")})
+
+
+def _listens(address: tuple[str, int]) -> bool:
+    try:
+        socket.create_connection(address, timeout=2).close()
+        return True
+    except OSError:
+        return False
 
 
 def _healthy(url: str) -> bool:

@@ -1,8 +1,8 @@
 """Ray heads for fake pods: every pod's address answers like a Ray 2.52 dashboard (8265) and its agent (52365).
 
-KubeRay reaches it through the Service and the API server's proxy, a client through a port-forward, as with real pods. What
-is submitted is really run (see fake_ray_jobs.py), in the working directory that was uploaded, and ends with its head pod. Auth and
-log tailing are not there.
+KubeRay reaches it through the Service and the API server's proxy, a client through a port-forward (fake_kubelet.py), as with
+real pods. What is submitted is really run (see fake_ray_jobs.py), in the working directory that was uploaded, and ends with
+its head pod. Auth and log tailing are not there.
 """
 
 from __future__ import annotations
@@ -29,8 +29,6 @@ from .http_framing import Head, has_body, read_head
 DASHBOARD, AGENT = 8265, 52365
 Answer = tuple[int, bytes, dict[str, str]]  # status, body, headers
 
-#: Where port-forwards arrive, whatever their pod: what came by one belongs to no head until KubeRay asks that head for it.
-FORWARDED = "127.0.0.1"
 BODY_MAX = 100 * 1024 * 1024  # Ray's DASHBOARD_CLIENT_MAX_SIZE
 
 
@@ -47,6 +45,8 @@ class FakeRay:
         self._jobs: list[Job] = []  # in the order of their submission
         self._packages: dict[tuple[str, str], bytes] = {}  # by head and name
         self._running: set[asyncio.Task[None]] = set()
+        self._listing: asyncio.Lock | None = None
+        self._asked = self._seen = 0  # askings for a look at the pods, and up to which of them one has answered
 
     async def dashboard(self, method: str, path: str, body: bytes, head: str) -> Answer:
         """Answer one request to the Jobs API."""
@@ -57,7 +57,7 @@ class FakeRay:
         if path == "/api/jobs/" and method == "POST":
             return self._submit(json.loads(body), head)
         if path == "/api/jobs/":
-            return _json(200, [job.details() for job in self._jobs])
+            return _json(200, [job.details() for job in self._jobs if job.head == head])
         if path.startswith("/api/packages/gcs/"):
             return self._package(method, path.rpartition("/")[2], body, head)
         found = re.fullmatch(r"/api/jobs/([^/]+)(/logs|/stop)?", path)
@@ -66,23 +66,33 @@ class FakeRay:
         job = self._find(unquote(found[1]), head)
         if job is None:
             return _text(404, f"Job {unquote(found[1])} does not exist")
-        if job.head == FORWARDED:
-            job.head = head
         return await self._about(job, method, found[2])
 
-    async def agent(self, method: str, path: str, byte_range: str) -> Answer:
+    async def agent(self, method: str, path: str, byte_range: str, head: str) -> Answer:
         """Answer one request for a log file, with byte ranges as aiohttp serves them."""
-        for job in reversed(self._jobs):
-            if path == f"/logs/{job.log.name}" and job.log.exists():
+        for job in self._jobs:
+            if job.head == head and path == f"/logs/{job.log.name}" and job.log.exists():
                 return _file(job.log, byte_range)
         return _text(404, "not found")
 
     async def refresh(self) -> None:
-        """End the jobs of heads that are gone, or whose address has passed to another."""
-        try:
-            self.forget_heads(await asyncio.get_running_loop().run_in_executor(None, self._pods))
-        except OSError:
-            return  # the API server is being stopped, or started
+        """End the jobs of heads that are gone, or whose address has passed to another.
+
+        One look at a time, and none for an answer that an earlier one gives: a look that began before a head was there and ended
+        after another had found it would take that head for gone.
+        """
+        self._asked += 1
+        mine = self._asked
+        self._listing = self._listing or asyncio.Lock()
+        async with self._listing:
+            if self._seen >= mine:
+                return
+            last = self._asked
+            try:
+                self.forget_heads(await asyncio.get_running_loop().run_in_executor(None, self._pods))
+            except OSError:
+                return  # the API server is being stopped, or started
+            self._seen = last
 
     def forget_heads(self, present: dict[str, str]) -> None:
         """End the jobs whose head pod is gone; with the pod go its memory and its files.
@@ -90,7 +100,7 @@ class FakeRay:
         `present` are uids of pods by address: the next pod may get the same address.
         """
         gone = {address for address, uid in self._uids.items() if present.get(address) != uid}
-        gone |= self.heads() - present.keys() - {FORWARDED}
+        gone |= self.heads() - present.keys()
         self._uids = dict(present)
         for held in [held for held in self._packages if held[0] in gone]:
             del self._packages[held]
@@ -108,10 +118,8 @@ class FakeRay:
         return {job.head for job in self._jobs} | {head for head, _ in self._packages}
 
     def _find(self, name: str, head: str) -> Job | None:
-        """A head's job of that id: KubeRay gives the same to each attempt of a RayJob. By a forward, the newest."""
-        named = [job for job in self._jobs if job.submission_id == name]
-        here = [job for job in named if head in (job.head, FORWARDED) or job.head == FORWARDED]
-        return here[-1] if here else None
+        """A head's job of that id: KubeRay gives the same to each attempt of a RayJob."""
+        return next((job for job in self._jobs if (job.submission_id, job.head) == (name, head)), None)
 
     def _package(self, method: str, name: str, body: bytes, head: str) -> Answer:
         if method == "PUT":
@@ -125,7 +133,7 @@ class FakeRay:
 
     def _submit(self, request: dict[str, Any], head: str) -> Answer:
         name = request.get("submission_id") or request.get("job_id") or f"raysubmit_{uuid.uuid4().hex[:16]}"
-        if any(job.submission_id == name and job.head in (head, FORWARDED) for job in self._jobs):
+        if self._find(name, head):
             return _text(500, f"Job with submission_id {name} already exists. Please use a different submission_id.")
         job = Job(
             name,
@@ -182,26 +190,29 @@ def _file(path: Path, byte_range: str) -> Answer:
     return 206, part, {"Content-Range": f"bytes {first}-{first + len(part) - 1}/{size}"}
 
 
-async def serve(ray: FakeRay, pod_range: str, forwarded: tuple[int, int]) -> None:
-    """Listen on both ports of each pod address, and for port-forwards on two ports of the loopback address."""
+async def serve(ray: FakeRay, pod_range: str, health: int) -> None:
+    """Listen on both ports of each pod address, and on one of the loopback address for who asks whether it runs."""
     hosts = [str(address) for address in ip_network(pod_range)]
-    for port, forward, answer in zip((DASHBOARD, AGENT), forwarded, (_dashboard, _agent), strict=True):
+    for listening, port, answer in (
+        (hosts, DASHBOARD, _dashboard),
+        (hosts, AGENT, _agent),
+        (["127.0.0.1"], health, _dashboard),
+    ):
 
         async def client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answer: Any = answer) -> None:
             await _talk(reader, writer, lambda *request: answer(ray, *request))
 
-        await asyncio.start_server(client, hosts, port)
-        await asyncio.start_server(client, "127.0.0.1", forward)
+        await asyncio.start_server(client, listening, port)
 
 
 async def _dashboard(ray: FakeRay, request: Head, body: bytes, here: str) -> Answer:
-    if here != FORWARDED:
-        await ray.refresh()
+    await ray.refresh()
     return await ray.dashboard(request.words[0], urlsplit(request.words[1]).path, body, here)
 
 
 async def _agent(ray: FakeRay, request: Head, body: bytes, here: str) -> Answer:
-    return await ray.agent(request.words[0], urlsplit(request.words[1]).path, request.get("Range"))
+    await ray.refresh()
+    return await ray.agent(request.words[0], urlsplit(request.words[1]).path, request.get("Range"), here)
 
 
 async def _talk(
@@ -244,14 +255,14 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     for flag in ("pod-range", "directory", "server", "ca", "cert", "key"):
         parser.add_argument(f"--{flag}", required=True)
-    parser.add_argument("--forwarded", required=True, nargs=2, type=int)
+    parser.add_argument("--health", required=True, type=int)
     args = parser.parse_args()
     context = ssl.create_default_context(cafile=args.ca)
     context.load_cert_chain(args.cert, args.key)
     ray = FakeRay(Path(args.directory), lambda: head_pods(args.server, context))
 
     async def run() -> None:
-        await serve(ray, args.pod_range, tuple(args.forwarded))
+        await serve(ray, args.pod_range, args.health)
         await follow_pods(ray)
 
     asyncio.run(run())

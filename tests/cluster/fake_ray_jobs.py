@@ -37,6 +37,7 @@ class Job:
     end_time: int | None = None
     _process: asyncio.subprocess.Process | None = None
     _stopping: bool = False
+    _killed: bool = False
 
     @property
     def log(self) -> Path:
@@ -68,6 +69,8 @@ class Job:
 
     async def run(self) -> None:
         """Run the entrypoint to its end, as Ray's supervisor does: by the shell, its output into the log."""
+        if self._killed:
+            return
         work = self.work
         work.mkdir(parents=True)
         if self.package is not None and not self._unpack(work):
@@ -86,6 +89,8 @@ class Job:
                 },
                 start_new_session=True,
             )
+        if self._killed:  # while it was being started
+            self._signal(signal.SIGKILL)
         self.status, self.message = "RUNNING", "Job is currently running."
         code = await self._process.wait()
         self.end_time = int(time.time() * 1000)
@@ -127,7 +132,8 @@ class Job:
         return True
 
     def kill(self) -> None:
-        """End it at once, as when its pod goes."""
+        """End it at once, as when its pod goes; one that has not begun never does."""
+        self._killed = True
         if self._process and self._process.returncode is None:
             self._signal(signal.SIGKILL)
 

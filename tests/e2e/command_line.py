@@ -38,7 +38,7 @@ class Running:
         return self.err_file.read_text(errors="replace")
 
     def until(self, condition: Callable[[], bool], what: str) -> None:
-        wait_until(lambda: condition() or self.process.poll() is not None, f"{what}\n{self}")
+        wait_until(lambda: condition() or self.process.poll() is not None, lambda: f"{what}\n{self}")
         assert condition(), f"it ended before {what}\n{self}"
 
     def interrupt(self) -> int:
@@ -108,7 +108,7 @@ class CommandLine:
 
     def pods_become(self, *kinds: str) -> None:
         """Wait until these Ray pods are all there are; teardown by KubeRay takes some seconds."""
-        wait_until(lambda: self.pods() == sorted(kinds), f"pods to become {kinds}, they are {self.pods()}", 90)
+        wait_until(lambda: self.pods() == sorted(kinds), lambda: f"pods to become {kinds}, they are {self.pods()}", 90)
 
     def rayjobs(self) -> list[str]:
         return self.cluster.kubectl("-n", self.namespace, "get", "rayjobs", "-o", "name").split()

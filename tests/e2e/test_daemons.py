@@ -28,7 +28,7 @@ FETCH = (
 
 
 class Shell(CommandLine):
-    """One fake Ray knows the jobs of all clusters, so the daemon's id is the test's own."""
+    """Daemons of a cluster beside the driver's."""
 
     def daemon(self, entrypoint: str, url: str, driver: str = "true", seconds: int = 60) -> None:
         data = infra(driver, codePath="/tmp", peerWatcher=False)

@@ -35,7 +35,7 @@ class Shell(CommandLine):
         (self.directory / "recipe.yaml").write_text("cluster: {num_nodes: 1, gpus_per_node: 0}\n")
 
     def ids(self) -> tuple[str, str]:
-        """Two run ids; one fake Ray knows the jobs of all clusters."""
+        """Two run ids."""
         mark = self.namespace.rpartition("-")[2]
         return f"x-{mark}-1", f"x-{mark}-2"
 

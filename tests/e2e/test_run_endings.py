@@ -31,7 +31,7 @@ class Ends:
     def __init__(self, cluster: Cluster, namespace: str, directory: Path) -> None:
         self.cli = CommandLine(cluster, namespace, directory)
         self.go = directory / "go"
-        self.id = namespace  # all fake heads are one process, so an id is used once
+        self.id = namespace
         self.command = f"run recipe.yaml --infra infra.yaml --run-id {self.id} --rayjob-name e"
         self.started: list[Running] = []
         self.api = Api.connect(kubeconfig=str(cluster.kubeconfig), env={})
@@ -44,10 +44,10 @@ class Ends:
         for name, content in data.items():
             (self.cli.directory / name).write_text(yaml.safe_dump(content))
 
-    def start(self, more: str = "") -> Running:
+    def start(self, more: str = "", until: str = "started") -> Running:
         running = self.cli.start(f"{self.command} {more}")
         self.started.append(running)
-        running.until(lambda: "started" in running.out, "the driver's first line")
+        running.until(lambda: until in running.out, "the driver's first line")
         return running
 
     def rayjob(self) -> dict[str, Any]:
@@ -68,7 +68,7 @@ class Ends:
             status = self.rayjob().get("status") or {}
             return all(status.get(key) == value for key, value in wanted.items())
 
-        wait_until(there, f"{wanted}: {self.rayjob().get('status')}", 120)
+        wait_until(there, lambda: f"{wanted}: {self.rayjob().get('status')}", 120)
 
 
 @pytest.fixture
@@ -166,18 +166,18 @@ def test_giving_up_waiting_leaves_the_run_and_the_lines_that_end_it(ends: Ends) 
 
 def test_retries_are_followed_across_ray_clusters_and_leave_no_pods_of_earlier_ones(ends: Ends) -> None:
     count = ends.cli.directory / "count"
-    before = (
-        f"echo try >> {count}\necho attempt $(wc -l < {count})\n[ $(wc -l < {count}) -ge 3 ] || {{ sleep 1; exit 3; }}"
-    )
+    fails = f"while [ ! -e {count}-$n ]; do sleep 0.1; done; exit 3"
+    before = f"echo try >> {count}\nn=$(wc -l < {count})\necho attempt $n\n[ $n -ge 3 ] || {{ {fails}; }}"
     ends.write("echo done", before, backoffLimit=2)
-    run = ends.start("--ttl 0")
-    # A forward to a fake head does not say whose it is, so an attempt's log may be shown again until the next has one.
-    attempts = dict.fromkeys(line for line in run.out.splitlines() if line.startswith("attempt"))
-    assert list(attempts) == ["attempt 1", "attempt 2", "attempt 3"]
+    run = ends.start("--ttl 0", until="attempt 1")
+    for failing in (1, 2):
+        run.until(lambda line=f"attempt {failing}\n": line in run.out, f"attempt {failing}")
+        Path(f"{count}-{failing}").touch()
+    run.until(lambda: "started" in run.out, "the last attempt's first line")
     wait_until(lambda: ends.cli.pods() == ["head", "worker"], "the pods of earlier attempts to go", 60)
     ends.go.touch()
     assert run.end() == 0, run
-    assert run.out.splitlines()[-2:] == ["started", "done"]
+    assert run.out.splitlines() == ["attempt 1", "attempt 2", "attempt 3", "started", "done"]
     assert ends.cli.pods() == []
 
 

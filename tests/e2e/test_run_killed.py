@@ -56,13 +56,12 @@ class Slaughter:
 
     def gone(self, kinds: str) -> None:
         """Wait until no such object is there."""
-        try:
-            wait_until(lambda: not self.objects(kinds), kinds, 180)
-        except AssertionError:
-            raise AssertionError(f"left: {self.objects(kinds)} of {self.states()}") from None
+        wait_until(
+            lambda: not self.objects(kinds), lambda: f"nothing left: {self.objects(kinds)} of {self.states()}", 180
+        )
 
     def id(self, step: int) -> str:
-        """All fake heads are one process, so an id is used once."""
+        """The run id of a step."""
         return f"{self.cli.namespace}-{step}"
 
     def at(self, step: int, *, sending: str = "") -> bool:
@@ -170,7 +169,9 @@ def test_a_run_with_claims_killed_at_every_step_leaves_nothing_that_clean_does_n
         assert follower.end() == 0, follower
         assert follower.out == "waiting for go\nwent\n"
 
-    wait_until(lambda: set(slaughter.states().values()) == {"SUCCEEDED"}, f"all to succeed: {slaughter.states()}")
+    wait_until(
+        lambda: set(slaughter.states().values()) == {"SUCCEEDED"}, lambda: f"all to succeed: {slaughter.states()}"
+    )
     slaughter.gone("pods,rayclusters,resourceclaims")
     found = slaughter.clean(monkeypatch)
     orphans = {left["run"] for left in found if left["kind"] == "ComputeDomain"}
@@ -211,7 +212,9 @@ def test_an_upload_killed_at_every_step_is_submitted_or_gives_its_pods_back(slau
         statuses = {run: job.get("status") or {} for run, job in slaughter.rayjobs().items()}
         return {run: str(status.get("jobStatus") or status.get("reason")) for run, status in statuses.items()}
 
-    wait_until(lambda: set(ends().values()) == {"SUCCEEDED", "PreRunningDeadlineExceeded"}, f"the ends: {ends()}", 180)
+    wait_until(
+        lambda: set(ends().values()) == {"SUCCEEDED", "PreRunningDeadlineExceeded"}, lambda: f"the ends: {ends()}", 180
+    )
     assert {run for run, end in ends().items() if end == "SUCCEEDED"} == submitted
     slaughter.gone("pods,rayclusters")
 
@@ -233,11 +236,13 @@ def test_ctrl_c_at_every_step_takes_all_back_or_leaves_a_whole_run(slaughter: Sl
     def stray() -> list[str]:
         return [meta["name"] for meta in children().values() if meta["labels"]["kubectl-nrl/run"] not in made]
 
-    wait_until(lambda: not stray(), f"{stray()} to be rolled back", 60)
+    wait_until(lambda: not stray(), lambda: f"{stray()} to be rolled back", 60)
     assert len(children()) == 2 * len(made)
     for meta in children().values():
         [owner] = meta["ownerReferences"]
         assert owner["uid"] == made[meta["labels"]["kubectl-nrl/run"]]["metadata"]["uid"]
     slaughter.go.touch()
-    wait_until(lambda: set(slaughter.states().values()) == {"SUCCEEDED"}, f"all to succeed: {slaughter.states()}")
+    wait_until(
+        lambda: set(slaughter.states().values()) == {"SUCCEEDED"}, lambda: f"all to succeed: {slaughter.states()}"
+    )
     slaughter.gone("pods,rayclusters,resourceclaims")

@@ -197,5 +197,7 @@ def test_what_the_queue_never_admits_is_told_from_what_passes(
         [live] = api.list("ray.io/v1", "RayJob", cli.namespace)
         return list(KueueScheduler().reasons(live, api))
 
-    wait_until(lambda: any(words in reason.message for reason in reasons()), f"{words}; it says {reasons()}", 60)
+    wait_until(
+        lambda: any(words in reason.message for reason in reasons()), lambda: f"{words}; it says {reasons()}", 60
+    )
     assert [reason.heals for reason in reasons()] == [False]

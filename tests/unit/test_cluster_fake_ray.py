@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import threading
 import zipfile
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -56,7 +57,7 @@ def test_the_environment_is_rays(ray: Run) -> None:
     async def scenario(ray: FakeRay) -> None:
         await submit(ray, "echo $RAY_JOB_SUBMISSION_ID $FROM_ENV")
         await ended(ray)
-        assert (await ray.agent("GET", "/logs/job-driver-a.log", ""))[1] == b"a yes\n"
+        assert (await ray.agent("GET", "/logs/job-driver-a.log", "", HEAD))[1] == b"a yes\n"
 
     ray(scenario)
 
@@ -66,10 +67,10 @@ def test_log_ranges(ray: Run) -> None:
         await submit(ray, "printf 0123456789")
         await ended(ray)
         log = "/logs/job-driver-a.log"
-        assert (await ray.agent("GET", log, "bytes=2-4"))[:2] == (206, b"234")
-        assert (await ray.agent("GET", log, "bytes=8-99"))[2] == {"Content-Range": "bytes 8-9/10"}
-        assert (await ray.agent("GET", log, "bytes=10-"))[::2] == (416, {"Content-Range": "bytes */10"})
-        assert (await ray.agent("GET", "/logs/job-driver-b.log", ""))[0] == 404
+        assert (await ray.agent("GET", log, "bytes=2-4", HEAD))[:2] == (206, b"234")
+        assert (await ray.agent("GET", log, "bytes=8-99", HEAD))[2] == {"Content-Range": "bytes 8-9/10"}
+        assert (await ray.agent("GET", log, "bytes=10-", HEAD))[::2] == (416, {"Content-Range": "bytes */10"})
+        assert (await ray.agent("GET", "/logs/job-driver-b.log", "", HEAD))[0] == 404
 
     ray(scenario)
 
@@ -77,7 +78,7 @@ def test_log_ranges(ray: Run) -> None:
 def test_stop_reaches_what_ignores_the_polite_signal(ray: Run) -> None:
     async def scenario(ray: FakeRay) -> None:
         await submit(ray, "trap '' TERM; echo ready; while :; do sleep 0.1; done")
-        while b"ready" not in (await ray.agent("GET", "/logs/job-driver-a.log", ""))[1]:
+        while b"ready" not in (await ray.agent("GET", "/logs/job-driver-a.log", "", HEAD))[1]:
             await asyncio.sleep(0.02)
         assert json.loads((await ray.dashboard("POST", "/api/jobs/a/stop", b"", HEAD))[1]) == {"stopped": True}
         assert (await ended(ray))["status"] == "STOPPED"
@@ -103,13 +104,13 @@ def test_a_submission_id_serves_once(ray: Run) -> None:
 def test_a_job_goes_with_its_head(ray: Run, tmp_path: Path) -> None:
     async def scenario(ray: FakeRay) -> None:
         await submit(ray, "echo started; sleep 60; echo survived > ../survived")
-        while b"started" not in (await ray.agent("GET", "/logs/job-driver-a.log", ""))[1]:
+        while b"started" not in (await ray.agent("GET", "/logs/job-driver-a.log", "", HEAD))[1]:
             await asyncio.sleep(0.02)
         ray.forget_heads({HEAD: "uid-1"})
         assert ray.heads() == {HEAD}
         ray.forget_heads({HEAD: "uid-2"})
         assert (await ray.dashboard("GET", "/api/jobs/a", b"", HEAD))[0] == 404
-        assert (await ray.agent("GET", "/logs/job-driver-a.log", ""))[0] == 404
+        assert (await ray.agent("GET", "/logs/job-driver-a.log", "", HEAD))[0] == 404
         await asyncio.wait(ray._running, timeout=60)
         assert not ray._running
 
@@ -135,7 +136,7 @@ def test_a_package_is_of_one_head_and_is_where_its_job_runs(ray: Run) -> None:
         request = {"entrypoint": "cat a", "submission_id": "a", "runtime_env": {"working_dir": "gcs://_ray_pkg_1.zip"}}
         await ray.dashboard("POST", "/api/jobs/", json.dumps(request).encode(), HEAD)
         assert (await ended(ray))["status"] == "SUCCEEDED"
-        assert (await ray.agent("GET", "/logs/job-driver-a.log", ""))[1] == b"hello"
+        assert (await ray.agent("GET", "/logs/job-driver-a.log", "", HEAD))[1] == b"hello"
         ray.forget_heads({})
         assert (await ray.dashboard("GET", path, b"", HEAD))[0] == 404
 
@@ -181,3 +182,58 @@ def test_an_address_that_passes_to_another_pod_keeps_no_job_of_the_first(tmp_pat
         assert (await ended(ray))["status"] == "SUCCEEDED"
 
     asyncio.run(asyncio.wait_for(scenario(), 20))
+
+
+def test_a_head_is_not_taken_for_gone_by_a_look_that_began_before_it_was_there(tmp_path: Path) -> None:
+    """Looks overlap: KubeRay's requests and the look twice a second; a job that went by an old look is submitted again."""
+    slow, answered = threading.Event(), list[dict[str, str]]()
+
+    def pods() -> dict[str, str]:
+        present = dict(there)
+        if not present:
+            assert slow.wait(10)
+        answered.append(present)
+        return present
+
+    there: dict[str, str] = {}
+
+    async def scenario() -> None:
+        ray = FakeRay(tmp_path, pods)
+        old = asyncio.ensure_future(ray.refresh())
+        await asyncio.sleep(0.05)
+        there[HEAD] = "first"
+        new = [asyncio.ensure_future(ray.refresh()) for _ in range(3)]
+        await asyncio.sleep(0.05)
+        slow.set()
+        await asyncio.gather(*new)
+        assert await submit(ray, "true") == 200
+        await old
+        assert (await ended(ray))["status"] == "SUCCEEDED"
+        assert answered == [{}, there], "one look for three that asked for it meanwhile"
+
+    asyncio.run(asyncio.wait_for(scenario(), 20))
+
+
+def test_a_job_whose_head_goes_before_it_began_leaves_nothing(ray: Run, tmp_path: Path) -> None:
+    async def scenario(ray: FakeRay) -> None:
+        await submit(ray, f"echo ran > {tmp_path}/ran")
+        ray.forget_heads({})
+        await asyncio.wait(ray._running, timeout=20)
+
+    ray(scenario)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_heads_are_told_apart(ray: Run) -> None:
+    other = "10.89.0.2"
+
+    async def scenario(ray: FakeRay) -> None:
+        await submit(ray, "echo first")
+        request = json.dumps({"entrypoint": "echo second", "submission_id": "a"}).encode()
+        assert (await ray.dashboard("POST", "/api/jobs/", request, other))[0] == 200
+        await asyncio.wait(ray._running, timeout=20)
+        for head, log in ((HEAD, b"first\n"), (other, b"second\n")):
+            assert (await ray.agent("GET", "/logs/job-driver-a.log", "", head))[1] == log
+            assert len(json.loads((await ray.dashboard("GET", "/api/jobs/", b"", head))[1])) == 1
+
+    ray(scenario)
