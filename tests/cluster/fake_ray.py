@@ -30,6 +30,8 @@ DASHBOARD, AGENT = 8265, 52365
 Answer = tuple[int, bytes, dict[str, str]]  # status, body, headers
 
 BODY_MAX = 100 * 1024 * 1024  # Ray's DASHBOARD_CLIENT_MAX_SIZE
+#: Seconds for which a deleted pod's agent still serves logs: a container has that long, and longer, between SIGTERM and its end.
+GRACE = 2.0
 
 
 class FakeRay:
@@ -45,6 +47,7 @@ class FakeRay:
         self._jobs: list[Job] = []  # in the order of their submission
         self._packages: dict[tuple[str, str], bytes] = {}  # by head and name
         self._running: set[asyncio.Task[None]] = set()
+        self._ending: dict[str, list[Job]] = {}  # by head: jobs of deleted pods, for their logs' sake
         self._listing: asyncio.Lock | None = None
         self._asked = self._seen = 0  # askings for a look at the pods, and up to which of them one has answered
 
@@ -70,7 +73,7 @@ class FakeRay:
 
     async def agent(self, method: str, path: str, byte_range: str, head: str) -> Answer:
         """Answer one request for a log file, with byte ranges as aiohttp serves them."""
-        for job in self._jobs:
+        for job in (*self._jobs, *self._ending.get(head, ())):
             if job.head == head and path == f"/logs/{job.log.name}" and job.log.exists():
                 return _file(job.log, byte_range)
         return _text(404, "not found")
@@ -95,9 +98,9 @@ class FakeRay:
             self._seen = last
 
     def forget_heads(self, present: dict[str, str]) -> None:
-        """End the jobs whose head pod is gone; with the pod go its memory and its files.
+        """End the jobs whose head pod is gone; with the pod go its memory and, after its grace, its files.
 
-        `present` are uids of pods by address: the next pod may get the same address.
+        `present` are uids of pods by address: the next pod may get the same address, and then nothing of the last is there.
         """
         gone = {address for address, uid in self._uids.items() if present.get(address) != uid}
         gone |= self.heads() - present.keys()
@@ -107,11 +110,22 @@ class FakeRay:
         for job in list(self._jobs):
             if job.head in gone:
                 job.kill()
-                job.log.unlink(missing_ok=True)
-                shutil.rmtree(job.work, ignore_errors=True)
-                with contextlib.suppress(OSError):  # another of the head's jobs is still to go
-                    job.directory.rmdir()
                 self._jobs.remove(job)
+                self._ending.setdefault(job.head, []).append(job)
+        for head in gone & self._ending.keys():
+            asyncio.get_running_loop().call_later(GRACE, self._remove, head, self._ending[head])
+        for head in self._ending.keys() & present.keys():
+            self._remove(head, self._ending[head])
+
+    def _remove(self, head: str, jobs: list[Job]) -> None:
+        """Remove the files of a head that ended, unless that is done."""
+        if self._ending.get(head) is not jobs:
+            return
+        for job in self._ending.pop(head):
+            job.log.unlink(missing_ok=True)
+            shutil.rmtree(job.work, ignore_errors=True)
+            with contextlib.suppress(OSError):  # not there, since it never began
+                job.directory.rmdir()
 
     def heads(self) -> set[str]:
         """Return the addresses of heads that hold jobs or packages."""

@@ -21,6 +21,18 @@ from waiting import PATIENCE, wait_until
 _PROGRAM = [sys.executable, "-c", "from kubectl_nrl.app import entry; entry()"]
 
 
+#: Programs that were started since the last `end_all`.
+_started: list[subprocess.Popen[bytes]] = []
+
+
+def end_all() -> None:
+    """End the programs that still run."""
+    while _started:
+        process = _started.pop()
+        process.kill()
+        process.wait(PATIENCE)
+
+
 @dataclass
 class Running:
     """A started command line whose streams go to files."""
@@ -82,6 +94,7 @@ class CommandLine:
             process = subprocess.Popen(
                 [*_PROGRAM, *words], cwd=self.directory, env={**self.env, **env}, stdout=out_file, stderr=err_file
             )
+        _started.append(process)
         return Running(process, out, err)
 
     def run(self, line: str, expect: int = 0, **env: str) -> Running:

@@ -118,6 +118,25 @@ def test_a_job_goes_with_its_head(ray: Run, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_deleted_pod_serves_its_logs_for_its_grace(ray: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a container does between SIGTERM and its end; its driver and what it knew of jobs are gone at once."""
+    monkeypatch.setattr("cluster.fake_ray.GRACE", 0.2)
+
+    async def scenario(ray: FakeRay) -> None:
+        await submit(ray, "echo last; sleep 60")
+        while b"last" not in (await ray.agent("GET", "/logs/job-driver-a.log", "", HEAD))[1]:
+            await asyncio.sleep(0.02)
+        ray.forget_heads({})
+        assert (await ray.agent("GET", "/logs/job-driver-a.log", "", HEAD))[1] == b"last\n"
+        assert (await ray.dashboard("GET", "/api/jobs/a", b"", HEAD))[0] == 404
+        await asyncio.wait(ray._running, timeout=20)
+        while any(tmp_path.iterdir()):
+            await asyncio.sleep(0.02)
+        assert (await ray.agent("GET", "/logs/job-driver-a.log", "", HEAD))[0] == 404
+
+    ray(scenario)
+
+
 def zipped(**files: str) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
