@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from fake_cluster import FakeCluster
+from waiting import PATIENCE, wait_until
 
 from kubectl_nrl.apply import Stopped, together
 from kubectl_nrl.errors import ClusterError, ExitCode, NrlError
@@ -34,14 +35,13 @@ class Bench:
             {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "c"}, "spec": {}}
         )
 
-    def wait(self, *, seconds: float = 20.0, stop: threading.Event | None = None, **words: Any) -> Any:
+    def wait(self, *, seconds: float = PATIENCE, stop: threading.Event | None = None, **words: Any) -> Any:
         until = UntilReady(self.cluster, self.live, self, **words)
         return until.until(time.monotonic() + seconds, stop or threading.Event())
 
     def when_watched(self, act: Callable[[], Any]) -> threading.Thread:
         def later() -> None:
-            while not any(kind == "RayCluster" for verb, kind, _ in self.cluster.calls if verb == "watch"):
-                time.sleep(0.01)
+            wait_until(lambda: self.cluster.watches("RayCluster"))
             act()
 
         thread = threading.Thread(target=later)
@@ -219,11 +219,11 @@ def test_the_first_failure_ends_the_other_steps_and_is_the_one_that_is_raised() 
 
     def waits(stop: threading.Event) -> None:
         started.set()
-        assert stop.wait(20)
+        assert stop.wait(PATIENCE)
         raise Stopped
 
     def fails(stop: threading.Event) -> None:
-        assert started.wait(20)
+        assert started.wait(PATIENCE)
         raise ClusterError("first")
 
     with pytest.raises(ClusterError, match="first"):
