@@ -135,7 +135,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     made = World(monkeypatch)
     yield made
     for thread in made.threads:
-        thread.join(5)
+        thread.join(60)
 
 
 def test_the_cluster_comes_first_then_code_submission_and_kuberays_job_id(world: World) -> None:

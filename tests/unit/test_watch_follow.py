@@ -162,6 +162,7 @@ def test_another_object_of_the_same_name_is_not_this_run(run: Any) -> None:
 def test_giving_up_says_the_state(run: Any) -> None:
     watching = run()
     watching.status("Initializing")
+    watching.take(lambda: any("Initializing" in line for line in watching.said))
     end = watching.end(timeout=0.3)
     assert end.how == "timeout"
     assert "Initializing" in end.message
@@ -281,7 +282,8 @@ def test_pods_of_an_attempt_that_were_not_listed_yet_are_not_gone(run: Any) -> N
     watching.end()
     assert watching.follow.until_gone(0.1, head_too=False) is None
     listing.set()
-    assert [p["metadata"]["name"] for p in watching.follow.until_gone(2.0, head_too=False)] == ["w0"]
+    watching.take(lambda: watching.follow._wait.listed)
+    assert [p["metadata"]["name"] for p in watching.follow.until_gone(0.1, head_too=False)] == ["w0"]
 
 
 def test_a_ready_cluster_without_a_driver_is_named_once(run: Any) -> None:
