@@ -168,6 +168,23 @@ def test_giving_up_says_the_state(run: Any) -> None:
     assert "Initializing" in end.message
 
 
+def test_giving_up_before_the_watch_has_told_anything_says_the_state_all_the_same(run: Any) -> None:
+    begins, cluster = threading.Event(), FakeCluster()
+    watch = cluster.watch
+
+    def late(*words: Any, **more: Any) -> Any:
+        begins.wait(60)
+        yield from watch(*words, **more)
+
+    cluster.watch = late  # type: ignore[method-assign]
+    watching = Watching(cluster)
+    watching.status("Initializing")
+    end = watching.end(timeout=0.0)
+    watching.follow.close()
+    begins.set()
+    assert (end.how, "Initializing" in end.message) == ("timeout", True)
+
+
 def test_a_short_outage_is_survived_and_told_once(run: Any) -> None:
     watching = run()
     watching.status("Running", "RUNNING", rayClusterName="r-abc")
