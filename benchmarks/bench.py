@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -84,6 +85,8 @@ def forwarded(kubectl: str, kubeconfig: str | Path, namespace: str, target: str)
             found = re.search(r"127\.0\.0\.1:(\d+)", said)
             if found is None:
                 fail(said)
+            # It says a line for each connection, and would stop at a full pipe.
+            threading.Thread(target=process.stdout.read, daemon=True).start()
             yield f"http://127.0.0.1:{found[1]}"
         finally:
             process.kill()

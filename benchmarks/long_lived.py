@@ -100,7 +100,7 @@ class Site:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the figures; 1 when a goal is missed, 2 when something fails."""
-    args = bench.parser(__doc__, 3).parse_args(argv)
+    args = bench.parser(__doc__, 5).parse_args(argv)
     with bench.test_cluster("kwok") as cluster, tempfile.TemporaryDirectory() as folder:
         return _measure(Site(cluster, Path(folder)), args.rounds)
 

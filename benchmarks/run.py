@@ -42,7 +42,7 @@ class Taken:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the figures; 1 when a goal is missed, 2 when a run does not succeed."""
-    args = bench.parser(__doc__, 3).parse_args(argv)
+    args = bench.parser(__doc__, 5).parse_args(argv)
     ours, bare = [], []
     with bench.test_cluster("kwok") as cluster:
         for number in range(args.rounds):

@@ -21,9 +21,13 @@ if how == "fail":
     sys.exit("ValueError: no room for an object store")
 if how == "busy" and not (folder.parent / "blocked").exists():
     (folder.parent / "blocked").touch()
-    thief = "import socket, time; s = socket.socket(); s.setsockopt(1, 2, 1); s.bind(('0.0.0.0', %s)); s.listen(); time.sleep(3)"
-    subprocess.Popen([sys.executable, "-c", thief % flags["port"]], env={}, start_new_session=True)
-    time.sleep(0.5)
+    # It has the port until the supervisor, whose descendant it is, ends what this start has left.
+    held = "import socket, time; s = socket.socket(); s.setsockopt(1, 2, 1); s.bind(('0.0.0.0', %s)); s.listen()"
+    thief = subprocess.Popen(
+        [sys.executable, "-c", held % flags["port"] + "; print('has it', flush=True); time.sleep(600)"],
+        env={}, start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    )
+    thief.stdout.readline()
     sys.exit("OSError: Address already in use")
 while how.startswith("after ") and not Path(how.removeprefix("after ")).exists():
     time.sleep(0.05)

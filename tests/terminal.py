@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import threading
 from types import SimpleNamespace
 from typing import TextIO
 
@@ -16,6 +17,8 @@ class Terminal(io.StringIO):
     def __init__(self, columns: int = 80, rows: int = 24) -> None:
         super().__init__()
         self.columns, self.height = columns, rows
+        #: Who looks at the screen from another thread sees what is written at once whole or not at all.
+        self._lock = threading.RLock()
         #: (text, whether the row goes on in the next one)
         self._rows: list[tuple[str, bool]] = [("", False)]
         self._row = self._column = 0
@@ -26,7 +29,8 @@ class Terminal(io.StringIO):
     @property
     def screen(self) -> list[str]:
         """All rows from the first that was written, those that scrolled away too; without blanks at the end."""
-        rows = [text.rstrip() for text, _ in self._rows]
+        with self._lock:
+            rows = [text.rstrip() for text, _ in self._rows]
         while rows and not rows[-1]:
             rows.pop()
         return rows
@@ -51,11 +55,12 @@ class Terminal(io.StringIO):
         self._rows, self._row = fresh, cursor
 
     def write(self, text: str) -> int:
-        for part in re.findall(r"\x1b\[[0-9;?]*[A-Za-z]|[^\x1b]", text):
-            if part.startswith("\x1b"):
-                self._sequence(part)
-            else:
-                self._character(part)
+        with self._lock:
+            for part in re.findall(r"\x1b\[[0-9;?]*[A-Za-z]|[^\x1b]", text):
+                if part.startswith("\x1b"):
+                    self._sequence(part)
+                else:
+                    self._character(part)
         return len(text)
 
     def _sequence(self, part: str) -> None:

@@ -78,10 +78,10 @@ def remove(session: Path) -> None:
 def _make_new(parent: Path, short: str) -> Path:
     for number in range(1000):
         path = parent / (short if not number else f"{short}{number}")
-        # Each time: the last session of another run may have taken the parent with it.
-        parent.mkdir(mode=0o700, exist_ok=True)
-        _refuse_foreign(parent)
+        # Each time, and after each step: the last session of another run may take the parent with it.
         try:
+            parent.mkdir(mode=0o700, exist_ok=True)
+            _refuse_foreign(parent)
             path.mkdir(mode=0o700)
         except (FileExistsError, FileNotFoundError):
             continue

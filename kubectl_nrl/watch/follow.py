@@ -123,7 +123,10 @@ class Follow:
             if self._log is not None and self._log.failure is not None:
                 raise self._log.failure
             if self._end is None and deadline is not None and self._clock() >= deadline:
-                return End("timeout", message=describe(status_of(self.rayjob)))
+                if not self.rayjob:
+                    self._reread()  # the watch may just have begun, and what it gives up on is to be said
+                if self._end is None:
+                    return End("timeout", message=describe(status_of(self.rayjob)))
         self._judge()  # the last picture
         return self._end
 

@@ -96,9 +96,10 @@ class FakeCluster:
             return copy.deepcopy(obj)
 
     def set_status(self, kind: str, name: str, **status: Any) -> None:
-        obj = copy.deepcopy(self.objects[kind, self.namespace, name])
-        obj["status"] = {**(obj.get("status") or {}), **status}
-        self.put(obj)
+        with self._lock:
+            obj = copy.deepcopy(self.objects[kind, self.namespace, name])
+            obj["status"] = {**(obj.get("status") or {}), **status}
+            self.put(obj)
 
     def remove(self, kind: str, name: str) -> None:
         with self._lock:
@@ -133,9 +134,11 @@ class FakeCluster:
         str = "", all_namespaces: bool = False,
     ) -> list[dict[str, Any]]:  # fmt: skip
         self._note("list", kind, label_selector)
+        with self._lock:  # whoever plays a controller makes and removes meanwhile
+            found = list(self.objects.items())
         return [
             copy.deepcopy(obj)
-            for (k, ns, _), obj in self.objects.items()
+            for (k, ns, _), obj in found
             if k == kind and (all_namespaces or ns == (namespace or self.namespace)) and _matches(obj, label_selector)
         ]
 
@@ -211,6 +214,10 @@ class FakeCluster:
                 yield events.get(timeout=0.02)
             except queue.Empty:
                 continue
+
+    def watches(self, kind: str) -> int:
+        """How many watches of that kind have begun: each has been given what was there, and gets all that comes."""
+        return [watcher[0] for watcher in list(self._watchers)].count(kind)
 
     def served(self) -> dict[str, tuple[str, ...]]:
         return {"": ("v1",), **self.groups}

@@ -128,15 +128,16 @@ class LongLivedWorld:
 
     def operate(self) -> None:
         """Make what was created ready, once."""
-        for (kind, _, name), obj in list(self.cluster.objects.items()):
-            if kind in self.keeps_down or obj.get("status"):
-                continue
-            if kind == "RayCluster":
-                self.cluster.set_status(kind, name, conditions=CONDITIONS)
-                labels = {"ray.io/cluster": name, "ray.io/node-type": "head"}
-                self.cluster.put({"kind": "Pod", "metadata": {"name": f"{name}-head", "labels": labels}})
-            elif kind == "Deployment":
-                self.cluster.set_status(kind, name, availableReplicas=1, updatedReplicas=1)
+        with self.cluster._lock:  # several are created, and taken back, at a time
+            for (kind, _, name), obj in list(self.cluster.objects.items()):
+                if kind in self.keeps_down or obj.get("status"):
+                    continue
+                if kind == "RayCluster":
+                    self.cluster.set_status(kind, name, conditions=CONDITIONS)
+                    labels = {"ray.io/cluster": name, "ray.io/node-type": "head"}
+                    self.cluster.put({"kind": "Pod", "metadata": {"name": f"{name}-head", "labels": labels}})
+                elif kind == "Deployment":
+                    self.cluster.set_status(kind, name, availableReplicas=1, updatedReplicas=1)
 
     def never_start(self) -> None:
         """No cluster comes up: an image that is not there keeps the head of t from starting."""
@@ -150,8 +151,9 @@ class LongLivedWorld:
 
     def sweep(self) -> None:
         """Garbage collection: pods and records go with their cluster."""
-        uids = {obj["metadata"]["uid"] for obj in self.cluster.objects.values()}
-        for (kind, _, name), obj in list(self.cluster.objects.items()):
+        objects = list(self.cluster.objects.items())
+        uids = {obj["metadata"]["uid"] for _, obj in objects}
+        for (kind, _, name), obj in objects:
             meta = obj["metadata"]
             cluster = (meta.get("labels") or {}).get("ray.io/cluster")
             orphan = kind == "Pod" and cluster and ("RayCluster", "default", cluster) not in self.cluster.objects
@@ -169,7 +171,7 @@ class LongLivedWorld:
         return self.run(f"cluster down {more}", **words)
 
     def names(self, kind: str) -> list[str]:
-        return sorted(name for k, _, name in self.cluster.objects if k == kind)
+        return sorted(name for k, _, name in list(self.cluster.objects) if k == kind)
 
     def wrote(self) -> list[tuple[str, str]]:
         """(verb, kind) of what changed something on the cluster since `forget`."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from datetime import datetime, timezone
 from typing import Any
 
@@ -139,7 +138,11 @@ def test_a_child_on_its_way_out_is_waited_for() -> None:
         "finalizers": ["resource.nvidia.com/computeDomain"],
     }
     cluster.put({"kind": "ComputeDomain", "metadata": meta})
-    threading.Timer(0.2, lambda: cluster.remove("ComputeDomain", "cd")).start()
     said: list[str] = []
-    make_way(None, plan(planned("ComputeDomain", "cd"), rayjob()), cluster, said.append)
+
+    def goes(text: str) -> None:
+        said.append(text)
+        cluster.remove("ComputeDomain", "cd")
+
+    make_way(None, plan(planned("ComputeDomain", "cd"), rayjob()), cluster, goes)
     assert "finalizers: resource.nvidia.com/computeDomain" in said[0]

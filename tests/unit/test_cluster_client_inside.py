@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,9 +32,12 @@ def environment(tmp_path: Path, server: Server) -> dict[str, str]:
     return {"HOME": str(tmp_path), "KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(server.port)}
 
 
-def closed_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return int(taken.getsockname()[1])
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    """A port that refuses connections, and that nobody else gets meanwhile."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]
 
 
 def test_a_pods_account_is_used_and_its_port_is_reached_directly(tmp_path: Path, account: Path) -> None:
@@ -52,7 +56,7 @@ def test_a_pods_account_is_used_and_its_port_is_reached_directly(tmp_path: Path,
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "no-such-head-svc.team.svc.invalid"])
 def test_what_does_not_answer_directly_is_reached_through_the_api_server(
-    tmp_path: Path, account: Path, monkeypatch: pytest.MonkeyPatch, host: str
+    tmp_path: Path, account: Path, monkeypatch: pytest.MonkeyPatch, closed_port: int, host: str
 ) -> None:
     forwarded: list[str] = []
     with (
@@ -67,7 +71,7 @@ def test_what_does_not_answer_directly_is_reached_through_the_api_server(
         monkeypatch.setattr(Forward, "dial", dial)
         lines: list[str] = []
         with Cluster.connect(env=environment(tmp_path, api), trace=lines.append) as cluster:
-            requests = cluster.forward("team", "head", closed_port(), inside=host)
+            requests = cluster.forward("team", "head", closed_port, inside=host)
             assert [requests.request("GET", path).read() for path in ("/a", "/b")] == [b"/a", b"/b"]
     assert forwarded == ["head", "head"]
     assert [line for line in lines if "through the API server instead" in line] == lines[:1], "it is tried once"

@@ -74,7 +74,7 @@ def socks(script: list[tuple[bytes, bytes]], proxy: str) -> None:
         thread.start()
         try:
             url = proxy.format(listener.getsockname()[1])
-            through_proxy(url, "api.example", 6443, Patience(5)).close()
+            through_proxy(url, "api.example", 6443, Patience(60)).close()
         finally:
             thread.join(60)
         assert wrong == []

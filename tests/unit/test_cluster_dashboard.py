@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
-import socket
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
+from cluster.state import free_port
 from dashboard_case import Dashboard
 from fake_cluster import FakeCluster
 from run_files import RECIPE, infra
@@ -280,8 +280,7 @@ def test_a_recipe_without_a_long_lived_cluster_is_its_newest_run(world: World) -
 
 
 def test_the_port_of_the_infra_file_acts_when_it_is_written_and_the_flag_beats_it(world: World) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        number = free.getsockname()[1]
+    number = free_port(set())  # of those that nobody is given by chance
     world.up()
     world.project.write("infra.yaml", {**infra("true", name="t"), "submit": {"localDashboardPort": number}})
     written = world.open("recipe.yaml --infra infra.yaml -o json").ok().json["url"]

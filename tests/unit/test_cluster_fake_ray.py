@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from cluster.fake_ray import FakeRay
+from waiting import PATIENCE
 
 HEAD = "10.89.0.1"
 Run = Callable[[Callable[[FakeRay], Coroutine[Any, Any, None]]], None]
@@ -21,7 +22,7 @@ Run = Callable[[Callable[[FakeRay], Coroutine[Any, Any, None]]], None]
 @pytest.fixture
 def ray(tmp_path: Path) -> Run:
     def run(scenario: Callable[[FakeRay], Coroutine[Any, Any, None]]) -> None:
-        asyncio.run(asyncio.wait_for(scenario(FakeRay(tmp_path)), 20))
+        asyncio.run(asyncio.wait_for(scenario(FakeRay(tmp_path)), PATIENCE))
 
     return run
 
@@ -111,7 +112,7 @@ def test_a_job_goes_with_its_head(ray: Run, tmp_path: Path) -> None:
         ray.forget_heads({HEAD: "uid-2"})
         assert (await ray.dashboard("GET", "/api/jobs/a", b"", HEAD))[0] == 404
         assert (await ray.agent("GET", "/logs/job-driver-a.log", "", HEAD))[0] == 404
-        await asyncio.wait(ray._running, timeout=60)
+        await asyncio.wait(ray._running, timeout=PATIENCE)
         assert not ray._running
 
     ray(scenario)
@@ -200,17 +201,18 @@ def test_an_address_that_passes_to_another_pod_keeps_no_job_of_the_first(tmp_pat
         assert await submit(ray, "echo again") == 200
         assert (await ended(ray))["status"] == "SUCCEEDED"
 
-    asyncio.run(asyncio.wait_for(scenario(), 20))
+    asyncio.run(asyncio.wait_for(scenario(), PATIENCE))
 
 
 def test_a_head_is_not_taken_for_gone_by_a_look_that_began_before_it_was_there(tmp_path: Path) -> None:
     """Looks overlap: KubeRay's requests and the look twice a second; a job that went by an old look is submitted again."""
-    slow, answered = threading.Event(), list[dict[str, str]]()
+    looking, slow, answered = threading.Event(), threading.Event(), list[dict[str, str]]()
 
     def pods() -> dict[str, str]:
         present = dict(there)
+        looking.set()
         if not present:
-            assert slow.wait(10)
+            assert slow.wait(PATIENCE)
         answered.append(present)
         return present
 
@@ -219,10 +221,11 @@ def test_a_head_is_not_taken_for_gone_by_a_look_that_began_before_it_was_there(t
     async def scenario() -> None:
         ray = FakeRay(tmp_path, pods)
         old = asyncio.ensure_future(ray.refresh())
-        await asyncio.sleep(0.05)
+        while not looking.is_set():
+            await asyncio.sleep(0.01)
         there[HEAD] = "first"
         new = [asyncio.ensure_future(ray.refresh()) for _ in range(3)]
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0)  # each has asked when this goes on
         slow.set()
         await asyncio.gather(*new)
         assert await submit(ray, "true") == 200
@@ -230,14 +233,14 @@ def test_a_head_is_not_taken_for_gone_by_a_look_that_began_before_it_was_there(t
         assert (await ended(ray))["status"] == "SUCCEEDED"
         assert answered == [{}, there], "one look for three that asked for it meanwhile"
 
-    asyncio.run(asyncio.wait_for(scenario(), 20))
+    asyncio.run(asyncio.wait_for(scenario(), PATIENCE))
 
 
 def test_a_job_whose_head_goes_before_it_began_leaves_nothing(ray: Run, tmp_path: Path) -> None:
     async def scenario(ray: FakeRay) -> None:
         await submit(ray, f"echo ran > {tmp_path}/ran")
         ray.forget_heads({})
-        await asyncio.wait(ray._running, timeout=20)
+        await asyncio.wait(ray._running, timeout=PATIENCE)
 
     ray(scenario)
     assert list(tmp_path.iterdir()) == []
@@ -250,7 +253,7 @@ def test_heads_are_told_apart(ray: Run) -> None:
         await submit(ray, "echo first")
         request = json.dumps({"entrypoint": "echo second", "submission_id": "a"}).encode()
         assert (await ray.dashboard("POST", "/api/jobs/", request, other))[0] == 200
-        await asyncio.wait(ray._running, timeout=20)
+        await asyncio.wait(ray._running, timeout=PATIENCE)
         for head, log in ((HEAD, b"first\n"), (other, b"second\n")):
             assert (await ray.agent("GET", "/logs/job-driver-a.log", "", head))[1] == log
             assert len(json.loads((await ray.dashboard("GET", "/api/jobs/", b"", head))[1])) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import threading
@@ -25,7 +26,7 @@ def echo() -> Iterator[int]:
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve(client: socket.socket) -> None:
-        with client:
+        with client, contextlib.suppress(OSError):
             while data := client.recv(65536):
                 client.sendall(data)
 
@@ -104,8 +105,9 @@ def test_a_browser_is_told_why_nothing_is_there_and_asks_again() -> None:
     def dial(patience: Patience) -> Channel:
         raise ClusterError('RayCluster "x" has no running head pod', reason="NoHead")
 
+    straight = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with LocalPort(0, dial, troubles.append) as port, pytest.raises(urllib.error.HTTPError) as raised:
-        urllib.request.urlopen(port.url, timeout=60)
+        straight.open(port.url, timeout=60)
     with raised.value as error:
         assert error.code == 503
         assert error.headers["Refresh"]

@@ -21,7 +21,7 @@ from kubectl_nrl.output import Output
 
 #: A command that waits, and takes back what it began in three steps with a word after each.
 _PROGRAM = """
-import os, signal, sys
+import os, signal, sys, time
 from kubectl_nrl import app
 from kubectl_nrl.output import Output
 
@@ -29,7 +29,8 @@ def main(argv):
     output = Output()
     try:
         os.write(int(argv[0]), b"waits")
-        signal.pause()
+        while True:  # for ever: pause() would miss a signal that comes just before it
+            time.sleep(0.05)
     except KeyboardInterrupt:
         if "again" in argv:
             os.kill(os.getpid(), signal.SIGHUP)

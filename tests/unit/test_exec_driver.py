@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from head_shell import HeadShell, ended, shells, until, whole_log
+from waiting import PATIENCE
 
 from kubectl_nrl.errors import ClusterError
 from kubectl_nrl.exec_jobs import HeadDriver, head_driver
@@ -286,7 +287,7 @@ def test_a_reader_is_told_of_news_while_it_waits(any_head: HeadShell) -> None:
     reader = threading.Thread(target=lambda: told.append(driver.read(0, wait=600.0)))
     reader.start()
     (any_head.folder / "gate").write_text("news\n")
-    reader.join(60)
+    reader.join(PATIENCE)
     assert (told[0].log, reader.is_alive()) == (b"news\n", False)
 
 
@@ -348,7 +349,8 @@ def test_a_driver_that_is_only_starting_is_stopped_too(head: HeadShell) -> None:
 def test_what_outlives_a_driver_is_named_and_can_be_ended(any_head: HeadShell) -> None:
     driver = any_head.driver()
     driver.start("setsid sleep 301 & exit 0\n", "mark")
-    answer = ended(driver)
+    # A process has no environment for the moment in which it becomes another program.
+    answer = until(driver, lambda answer: not answer.live and bool(answer.left))
     assert (answer.status, len(answer.left)) == ("SUCCEEDED", 1)
     assert "1 of the processes that it started still run" in answer.message
     answer = driver.stop()

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from fake_cluster import FakeCluster, FakeJobs
+from waiting import wait_until
 
 from kubectl_nrl.errors import ClusterError
 from kubectl_nrl.testing import USER, Outcome, Project
@@ -120,7 +121,12 @@ def test_following_a_run_that_was_stopped_says_what_it_still_holds(world: World)
     rule = {"policy": "DeleteCluster", "condition": {"jobStatus": "SUCCEEDED", "ttlSeconds": 0}}
     job["spec"] = {"deletionStrategy": {"deletionRules": [rule]}}
     final = {"jobDeploymentStatus": "Complete", "jobStatus": "STOPPED", "endTime": "2026-11-30T12:00:00Z"}
-    ends = threading.Timer(0.5, lambda: world.cluster.set_status("RayJob", "r", **final))
+
+    def stop() -> None:
+        wait_until(lambda: world.cluster.watches("RayJob"))
+        world.cluster.set_status("RayJob", "r", **final)
+
+    ends = threading.Thread(target=stop)
     ends.start()
     done = world.run("job logs id-1 -f")
     ends.join()

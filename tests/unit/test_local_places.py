@@ -48,6 +48,26 @@ def test_the_last_session_takes_the_users_directory_with_it(tmp_path: Path) -> N
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("when", ["lstat", "is_dir"])
+def test_a_session_is_made_though_the_last_of_another_run_takes_the_users_directory_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """Between any two steps: `mkdir` asks `is_dir` of what is there already, and what is there is looked at before it is used."""
+    parent = tmp_path / f"nrl-{os.getuid()}"
+    parent.mkdir(mode=0o700)
+    real, left = getattr(Path, when), [parent]
+
+    def removed_first(path: Path, **words: Any) -> Any:
+        if path in left:
+            left.remove(path)
+            path.rmdir()
+        return real(path, **words)
+
+    monkeypatch.setattr(Path, when, removed_first)
+    assert sessions.owner_of(sessions.make("ab12", tmp_path, tmp_path)) == tmp_path
+    assert left == []
+
+
 def test_only_a_session_is_ever_removed(tmp_path: Path) -> None:
     sessions.remove(tmp_path)
     assert tmp_path.is_dir()

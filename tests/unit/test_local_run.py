@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from local_case import RUN_ID, Local, environment_of
+from local_case import PATIENCE, RUN_ID, Local, environment_of, lives
 from terminal import Terminal
 from waiting import wait_until
 
 from kubectl_nrl.local import clusters, record, requests, runs, sessions
+from kubectl_nrl.run_directory import directory
 
 
 @pytest.fixture
@@ -114,11 +115,11 @@ def test_what_the_driver_left_in_the_background_goes_with_it(local: Local) -> No
     escaped = "import os, time; os.fork() and os._exit(0); os.setsid(); os.fork() and os._exit(0); time.sleep(600)"
     pid = local.project.path / "pid"
     local.run(
-        f"sleep 600 &\nenv -i setsid {sys.executable} -c '{escaped}'\nenv -i setsid sh -c 'echo $$ > {pid}; sleep 600' &\nsleep 0.3"
+        f"sleep 600 &\nenv -i setsid {sys.executable} -c '{escaped}'\nenv -i setsid sh -c 'echo $$ > {pid}; sleep 600' &\n"
+        f"until [ -s {pid} ]; do sleep 0.05; done"
     ).ok()
     assert local.left() == {}
-    with pytest.raises(ProcessLookupError):
-        os.kill(int(pid.read_text()), 0)
+    assert not lives(pid.read_text().strip())
 
 
 def test_a_driver_that_ignores_sigterm_is_stopped_all_the_same(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,7 +139,7 @@ def test_a_stopped_run_exits_5_for_who_follows_it(local: Local) -> None:
     assert follower.stdout is not None
     assert follower.stdout.readline() == b"up\n"
     local.project.run(f"job stop {RUN_ID}").ok()
-    assert follower.wait(10) == 5
+    assert follower.wait(PATIENCE) == 5
     follower.stdout.close()
 
 
@@ -272,8 +273,7 @@ def test_a_port_that_somebody_took_meanwhile_is_not_the_end(local: Local) -> Non
     assert local.left() == {}
 
 
-def test_a_machine_without_ports_is_named(local: Local, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "BASE", tmp_path)  # where it can take nothing from other tests
+def test_a_machine_without_ports_is_named(local: Local) -> None:
     # Whatever session has claimed a port counts.
     hoard = sessions.make("hoard", local.project.path)
     (hoard / "ports.json").write_text(json.dumps({"x": {str(p): p for p in range(20000, 32768)}}))
@@ -301,8 +301,11 @@ def test_without_ray_it_says_what_to_install(local: Local, monkeypatch: pytest.M
 
 
 def test_two_runs_at_once_share_nothing(local: Local) -> None:
+    go_on = local.project.path / "go-on"
     for name in ("one", "two"):
-        local.run("sleep 0.5; echo $RAY_ADDRESS", f"--no-wait --run-id {name}").ok()
+        local.run(f"until [ -e {go_on} ]; do sleep 0.1; done; echo $RAY_ADDRESS", f"--no-wait --run-id {name}").ok()
+    wait_until(lambda: all(run.state == "RUNNING" for run in runs(local.env)), "both drivers")
+    go_on.touch()
     logs = {local.project.run(f"job logs {name} -f").ok().out for name in ("one", "two")}
     assert len(logs) == 2
     assert local.left() == {}
@@ -326,11 +329,13 @@ ROLES = (
 
 
 def test_each_role_has_a_ray_and_its_daemon(local: Local) -> None:
-    done = local.run("echo $RAY_ADDRESS $NRL_RAY_ADDRESS_GENERATION", more=ROLES).ok()
+    log = directory(RUN_ID, local.env) / "daemon-generation.log"
+    heard = f"until [ -s {log} ]; do sleep 0.05; done\n"  # a daemon without a health URL is not waited for
+    done = local.run(f"{heard}echo $RAY_ADDRESS $NRL_RAY_ADDRESS_GENERATION", more=ROLES).ok()
     own, other = done.out.split()
     assert own != other
     # What follows is the shell's word for its end.
-    said = (local.record.folder / "daemon-generation.log").read_text()
+    said = log.read_text()
     assert said.startswith(f"serving {other}\n")
     assert local.left() == {}
     shown = local.project.run("logs recipe.yaml --role generation --source daemon").ok()
@@ -407,9 +412,11 @@ def test_a_dry_run_prints_the_script_and_starts_nothing(local: Local) -> None:
 
 
 def test_giving_up_leaves_the_run_alone(local: Local) -> None:
-    done = local.run("sleep 2", "--timeout 0")
+    go_on = local.project.path / "go-on"
+    done = local.run(f"until [ -e {go_on} ]; do sleep 0.1; done", "--timeout 0")
     assert done.exit == 4
     assert "the run goes on" in done.err
+    go_on.touch()
     assert local.over().state == "SUCCEEDED"
 
 

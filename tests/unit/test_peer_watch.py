@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from waiting import wait_until
+from waiting import PATIENCE, wait_until
 
 from kubectl_nrl import peer_watch, script
 
@@ -22,31 +22,35 @@ DRIVER = "sh -c 'trap \"\" TERM; echo child $$; exec sleep 300' & echo driver $$
 
 
 class Head:
-    """A port that takes connections while it is open."""
+    """A port that takes connections while it is open, and is nobody else's when it is closed."""
 
     def __init__(self) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self._socket: socket.socket | None = None
-        self.open()
-
-    def open(self) -> None:
-        self._socket = socket.socket()
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._socket.bind(("127.0.0.1", self.port))
+        self._kept = self._bound(0)
+        self.port = self._kept.getsockname()[1]
+        self._socket: socket.socket | None = self._bound(self.port)
         self._socket.listen(64)
+
+    @staticmethod
+    def _bound(port: int) -> socket.socket:
+        made = socket.socket()
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(("127.0.0.1", port))
+        return made
 
     def met(self) -> None:
         """Wait until somebody has connected."""
         assert self._socket is not None
-        self._socket.settimeout(60)
+        self._socket.settimeout(PATIENCE)
         self._socket.accept()[0].close()
 
     def close(self) -> None:
         if self._socket is not None:
             self._socket.close()
             self._socket = None
+
+    def end(self) -> None:
+        self.close()
+        self._kept.close()
 
     @property
     def where(self) -> str:
@@ -67,7 +71,7 @@ class Running:
             )  # fmt: skip
 
     def end(self) -> int:
-        return self.process.wait(60)
+        return self.process.wait(PATIENCE)
 
     def said(self) -> str:
         return self.out.read_text()
@@ -95,7 +99,7 @@ class Running:
 def head() -> Iterator[Head]:
     made = Head()
     yield made
-    made.close()
+    made.end()
 
 
 @pytest.fixture
@@ -122,7 +126,7 @@ def test_a_driver_whose_peer_goes_is_ended_with_all_its_processes_and_the_role_i
     assert running.end() == script.PEER_GONE
     assert "generation (127.0.0.1) is gone for" in running.said()
     assert "generation (127.0.0.1) is gone for" in (running.directory / log).read_text()
-    assert running.group() == {}
+    wait_until(lambda: running.group() == {})  # it does not wait for what it has killed
     assert sorted(path.name for path in running.directory.glob("nrl-*")) == []
 
 
@@ -165,7 +169,7 @@ def test_a_launch_script_that_is_killed_takes_the_watcher_with_it(start: Callabl
     os.kill(script_pid, signal.SIGKILL)
     wait_until(lambda: not running.watched())
     assert "is gone for" not in running.said()
-    assert any("sleep" in line for line in running.group().values())  # the driver's end is Ray's to see to
+    wait_until(lambda: any("sleep" in line for line in running.group().values()))  # the driver's end is Ray's to see to
 
 
 def looked(peer: peer_watch.Peer, *looks: tuple[bool | None, float]) -> list[bool]:

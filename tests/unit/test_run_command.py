@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import shlex
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -33,6 +32,7 @@ class World:
         )
         self.seen: list[Any] = []
         self.threads: list[threading.Thread] = []
+        self.over = threading.Event()
         self.project = Project(files())
         monkeypatch.setattr("kubectl_nrl.cluster.Cluster.connect", lambda **words: self.cluster)
         monkeypatch.setattr("kubectl_nrl.facts.discover", lambda cluster: self.facts)
@@ -44,11 +44,25 @@ class World:
         self.cluster.after["create", "RayJob"] = lambda: self._start(states, pods_go, last, then)
 
     def _start(self, states: Any, pods_go: bool, last: dict[str, Any], then: Callable[[], Any]) -> None:
-        thread = threading.Thread(target=lambda: (self._act(states, pods_go, last), then()), daemon=True)
+        before = {kind: self.cluster.watches(kind) for kind in ("RayJob", "Pod")}
+
+        def act() -> None:
+            if self._act(states, pods_go, last, before):
+                then()
+
+        thread = threading.Thread(target=act, daemon=True)
         self.threads.append(thread)
         thread.start()
 
-    def _act(self, states: Any, pods_go: bool, last: dict[str, Any]) -> None:
+    def _watched(self, kind: str, before: Mapping[str, int]) -> bool:
+        """Wait until the run that began meanwhile watches them, or may not; False when the test is over first."""
+        while ("watch", kind) not in self.cluster.faults and self.cluster.watches(kind) <= before[kind]:
+            if self.over.wait(0.01):
+                return False
+        return True
+
+    def _act(self, states: Any, pods_go: bool, last: dict[str, Any], before: Mapping[str, int]) -> bool:
+        """Go through the states while somebody watches: he sees each, and which pods there are before he sees the last."""
         job = self.cluster.objects["RayJob", "default", JOB]
         refs = [{"uid": job["metadata"]["uid"]}]
         self.cluster.put({"kind": "RayCluster", "metadata": {"name": "t-test-x1", "ownerReferences": refs}})
@@ -58,7 +72,8 @@ class World:
             spec = {"containers": [{"resources": {"requests": requests}}]}
             self.cluster.put({"kind": "Pod", "metadata": {"name": name, "labels": labels}, "spec": spec})
         for number, (deployment, status) in enumerate(states):
-            time.sleep(0.05)
+            if not self._watched("Pod" if number else "RayJob", before):
+                return False
             more = last if number == len(states) - 1 else {}
             self.cluster.set_status(
                 "RayJob", JOB, jobDeploymentStatus=deployment, jobStatus=status, rayClusterName="t-test-x1",
@@ -66,6 +81,7 @@ class World:
             )  # fmt: skip
         if pods_go and states and states[-1][0] in ("Complete", "Failed"):
             self.cluster.remove("Pod", "w0")
+        return True
 
     def run(self, more: str = "", verb: str = "run recipe.yaml --infra infra.yaml -n default") -> Outcome:
         return self.project.run(f"{verb} {more}")
@@ -78,6 +94,7 @@ class World:
 def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     made = World(monkeypatch)
     yield made
+    made.over.set()
     for thread in made.threads:
         thread.join(60)
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from head_shell import LOST, HeadShell
 from long_lived_case import LongLivedWorld
+from waiting import wait_until
 
 from kubectl_nrl.errors import ClusterError
 from kubectl_nrl.exec_jobs import HeadDriver, head_driver
@@ -44,6 +45,11 @@ class World(LongLivedWorld):
         launch = {"codeSource": "image", "codePath": str(self.head.folder), "entrypoint": entrypoint}
         self.infra(launch=launch, submit={"submitter": "exec", "execTmpDir": str(self.head.folder / "tmp")})
         return self.run(f"run recipe.yaml --infra infra.yaml --raycluster {more}", **words)
+
+    def said(self, log: bytes) -> None:
+        """Wait until that is the driver's log: it begins in its own time."""
+        file = self.place() / "log"
+        wait_until(lambda: file.read_bytes() == log, lambda: f"{log!r}, there is {file.read_bytes()!r}")
 
     def place(self, run_id: str = RUN_ID) -> Path:
         return self.head.folder / "tmp" / f"nrl-{USER}" / run_id
@@ -154,6 +160,7 @@ def test_other_commands_know_the_run_while_it_goes_on(world: World) -> None:
     assert [(j["id"], j["state"], j["owner"], j["rayCluster"]) for j in listed] == [(RUN_ID, "RUNNING", USER, "t")]
     runs = json.loads(world.run("runs -o json").ok().out)
     assert [(r["id"], r["state"], r["submitter"]) for r in runs] == [(RUN_ID, "RUNNING", "exec")]
+    world.said(b"up\n")
     assert world.run(f"job logs {RUN_ID}").ok().out == "up\n"
     busy = world.run("cluster down t")
     assert (busy.exit, f"running jobs: {RUN_ID}" in busy.err) == (2, True), busy.err
@@ -211,6 +218,7 @@ def test_replace_ends_the_run_that_is_there_first(world: World) -> None:
 def lose(world: World) -> None:
     """A run whose directory on the head goes."""
     world.start("echo ran; while :; do sleep 0.1; done", "--no-wait").ok()
+    world.said(b"ran\n")
     assert world.run(f"job logs {RUN_ID}").ok().out == "ran\n"
     HeadDriver(world.head.run, str(world.place())).stop(grace=0)
     world.place().rename(world.head.folder / "lost")

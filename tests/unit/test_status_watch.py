@@ -41,7 +41,7 @@ def once_watched(world: World, act: Callable[[], Any]) -> None:
     """Do something as soon as somebody watches a RayJob, who has then been given it as it is."""
 
     def wait() -> None:
-        while not any(watcher[0] == "RayJob" for watcher in list(world.cluster._watchers)):
+        while not world.cluster.watches("RayJob"):
             pause.wait(0.01)
         act()
 

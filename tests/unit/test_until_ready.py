@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from fake_cluster import FakeCluster
+from waiting import PATIENCE, wait_until
 
 from kubectl_nrl.apply import Stopped, together
 from kubectl_nrl.errors import ClusterError, ExitCode, NrlError
@@ -34,14 +35,13 @@ class Bench:
             {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "c"}, "spec": {}}
         )
 
-    def wait(self, *, seconds: float = 20.0, stop: threading.Event | None = None, **words: Any) -> Any:
+    def wait(self, *, seconds: float = PATIENCE, stop: threading.Event | None = None, **words: Any) -> Any:
         until = UntilReady(self.cluster, self.live, self, **words)
         return until.until(time.monotonic() + seconds, stop or threading.Event())
 
     def when_watched(self, act: Callable[[], Any]) -> threading.Thread:
         def later() -> None:
-            while not any(kind == "RayCluster" for verb, kind, _ in self.cluster.calls if verb == "watch"):
-                time.sleep(0.01)
+            wait_until(lambda: self.cluster.watches("RayCluster"))
             act()
 
         thread = threading.Thread(target=later)
@@ -124,10 +124,19 @@ def test_giving_up_names_what_its_pods_wait_for(bench: Bench) -> None:
 
 
 def test_a_cause_is_not_counted_against_the_start_while_the_api_server_is_away(bench: Bench) -> None:
-    now, pictures = itertools.count(), bench.pictures
+    now, pictures = [0], bench.pictures
+
+    def clock() -> float:
+        """Stands still while the outage is on its way to who watches."""
+        now[0] += len(pictures) < 3 or any("lost" in line for line in bench.said)
+        return now[0]
 
     def view(picture: Snapshot) -> None:
-        """A long outage, seen from within; then it is over, and the cluster gets up."""
+        """A cause, then a long outage, seen from within; then it is over, and the cluster gets up."""
+        if not bench.cluster.watches("RayCluster"):
+            return
+        if not pictures:
+            no_image(bench)
         pictures.append(picture)
         if len(pictures) == 3:
             bench.cluster.say("LOST", ClusterError("no route", reason="Unreachable"))
@@ -136,8 +145,7 @@ def test_a_cause_is_not_counted_against_the_start_while_the_api_server_is_away(b
             bench.gets_ready()
 
     bench.view = view  # type: ignore[method-assign]
-    no_image(bench)
-    until = UntilReady(bench.cluster, bench.live, bench, start_limit=300.0, clock=lambda: next(now))
+    until = UntilReady(bench.cluster, bench.live, bench, start_limit=300.0, clock=clock)
     assert until.until(1e6, threading.Event()) is not None
     assert bench.said.count("connection to the API server is back") == 1
 
@@ -219,11 +227,11 @@ def test_the_first_failure_ends_the_other_steps_and_is_the_one_that_is_raised() 
 
     def waits(stop: threading.Event) -> None:
         started.set()
-        assert stop.wait(20)
+        assert stop.wait(PATIENCE)
         raise Stopped
 
     def fails(stop: threading.Event) -> None:
-        assert started.wait(20)
+        assert started.wait(PATIENCE)
         raise ClusterError("first")
 
     with pytest.raises(ClusterError, match="first"):

@@ -120,6 +120,11 @@ class World:
     def run(self, more: str = "", verb: str = RUN_LINE, **env: str) -> Outcome:
         return self.project.run(f"{verb} {more}", env=env)
 
+    def settled(self) -> None:
+        """Wait until the operator has played all that there is to play."""
+        for thread in self.threads:
+            thread.join(60)
+
     def created(self) -> list[str]:
         return [kind for verb, kind, _ in self.cluster.calls if verb == "create"]
 
@@ -134,8 +139,7 @@ class World:
 def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     made = World(monkeypatch)
     yield made
-    for thread in made.threads:
-        thread.join(5)
+    made.settled()
 
 
 def test_the_cluster_comes_first_then_code_submission_and_kuberays_job_id(world: World) -> None:
@@ -357,6 +361,7 @@ def test_resume_of_what_is_submitted_or_over_is_refused(world: World) -> None:
     world.run("--no-wait").ok()
     again = world.run(verb=f"job resume {RUN_ID} -n default")
     assert (again.exit, f"run {RUN_ID} is submitted already" in again.err) == (2, True)
+    world.settled()
     world.cluster.set_status("RayJob", JOB, jobDeploymentStatus="Complete", jobStatus="SUCCEEDED")
     over = world.run(verb=f"job resume {RUN_ID} -n default")
     assert (over.exit, f"run {RUN_ID} is over" in over.err) == (2, True)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 from long_lived_case import CONDITIONS, LongLivedWorld
 from run_files import RECIPE
+from waiting import wait_until
 
 from kubectl_nrl.errors import ClusterError
 from kubectl_nrl.labels import CLUSTER_UID, DAEMON, HEALTH, ROLE, RUN
@@ -225,6 +227,7 @@ def test_processes_that_a_job_of_rays_left_on_the_head_fail_with_the_line_that_e
     item = world.items()["teardown"]
     assert item["detail"] == "nothing of the run goes on; raycluster/t stays up, with its 1 pod"
     others = [subprocess.Popen(["sleep", "600"], env={"NRL_K8S_RUN_ID": run_id}) for run_id in ("one", "one-more")]
+    wait_until(lambda: all(Path(f"/proc/{other.pid}/environ").read_bytes() for other in others), "their environments")
     spec = {"containers": [{"name": "sidecar"}, {"name": "ray", "env": [{"name": "KUBERAY_GEN_RAY_START_CMD"}]}]}
     head = {
         "kind": "Pod",

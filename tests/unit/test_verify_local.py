@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from local_case import RUN_ID, Local
+from waiting import wait_until
 
 from kubectl_nrl.local import LocalRecord, Role, processes, record
 from kubectl_nrl.run_directory import directory
@@ -124,6 +125,7 @@ def test_a_process_that_a_run_left_fails(here: Here) -> None:
     here.put("", **ENDED)
     left = subprocess.Popen(["sleep", "600"], env={**os.environ, processes.MARK: str(here.folder)})
     try:
+        wait_until(lambda: processes.of_run(str(here.folder), ""), "its environment")
         item = here.items(1)["teardown"]
     finally:
         left.kill()

@@ -162,9 +162,27 @@ def test_another_object_of_the_same_name_is_not_this_run(run: Any) -> None:
 def test_giving_up_says_the_state(run: Any) -> None:
     watching = run()
     watching.status("Initializing")
+    watching.take(lambda: any("Initializing" in line for line in watching.said))
     end = watching.end(timeout=0.3)
     assert end.how == "timeout"
     assert "Initializing" in end.message
+
+
+def test_giving_up_before_the_watch_has_told_anything_says_the_state_all_the_same(run: Any) -> None:
+    begins, cluster = threading.Event(), FakeCluster()
+    watch = cluster.watch
+
+    def late(*words: Any, **more: Any) -> Any:
+        begins.wait(60)
+        yield from watch(*words, **more)
+
+    cluster.watch = late  # type: ignore[method-assign]
+    watching = Watching(cluster)
+    watching.status("Initializing")
+    end = watching.end(timeout=0.0)
+    watching.follow.close()
+    begins.set()
+    assert (end.how, "Initializing" in end.message) == ("timeout", True)
 
 
 def test_a_short_outage_is_survived_and_told_once(run: Any) -> None:
@@ -281,7 +299,8 @@ def test_pods_of_an_attempt_that_were_not_listed_yet_are_not_gone(run: Any) -> N
     watching.end()
     assert watching.follow.until_gone(0.1, head_too=False) is None
     listing.set()
-    assert [p["metadata"]["name"] for p in watching.follow.until_gone(2.0, head_too=False)] == ["w0"]
+    watching.take(lambda: watching.follow._wait.listed)
+    assert [p["metadata"]["name"] for p in watching.follow.until_gone(0.1, head_too=False)] == ["w0"]
 
 
 def test_a_ready_cluster_without_a_driver_is_named_once(run: Any) -> None:
