@@ -83,7 +83,11 @@ def _make_new(parent: Path, short: str) -> Path:
             parent.mkdir(mode=0o700, exist_ok=True)
             _refuse_foreign(parent)
             path.mkdir(mode=0o700)
-        except (FileExistsError, FileNotFoundError):
+        except FileNotFoundError:
+            continue
+        except FileExistsError:
+            if parent.exists() and not parent.is_dir():
+                raise  # a file is in the way, and stays
             continue
         return path
     raise FileExistsError(f"{parent / short} and 999 more")

@@ -68,6 +68,12 @@ def test_a_session_is_made_though_the_last_of_another_run_takes_the_users_direct
     assert left == []
 
 
+def test_a_file_in_the_way_of_sessions_is_named(tmp_path: Path) -> None:
+    (tmp_path / f"nrl-{os.getuid()}").touch()
+    with pytest.raises(NrlError, match=r"can be made under .*: File exists"):
+        sessions.make("ab12", tmp_path, tmp_path)
+
+
 def test_only_a_session_is_ever_removed(tmp_path: Path) -> None:
     sessions.remove(tmp_path)
     assert tmp_path.is_dir()
