@@ -123,7 +123,7 @@ def test_following_a_run_that_was_stopped_says_what_it_still_holds(world: World)
     final = {"jobDeploymentStatus": "Complete", "jobStatus": "STOPPED", "endTime": "2026-11-30T12:00:00Z"}
 
     def stop() -> None:
-        wait_until(lambda: world.cluster.watches("RayJob"))
+        wait_until(lambda: world.cluster.watches("Pod"))  # of which it is to be known how many there are
         world.cluster.set_status("RayJob", "r", **final)
 
     ends = threading.Thread(target=stop)
