@@ -12,7 +12,7 @@ from cluster.fixtures import Cluster
 from devices import DomainController, publish
 from run_files import files
 from stepping import SteppingProxy
-from waiting import wait_until
+from waiting import PATIENCE, wait_until
 
 from kubectl_nrl.testing import RUN_ID, Outcome, Project
 
@@ -174,7 +174,7 @@ def test_answers_of_an_api_server_in_trouble_while_waiting_cost_only_time(site: 
     with SteppingProxy(site.cluster.kubeconfig) as proxy:
         rule = proxy.answer(status, times=3, path=r"/rayjobs\?.*fieldSelector")
         waiting.start()
-        done = site.run("--timeout 120", env={"KUBECONFIG": str(proxy.kubeconfig)})
+        done = site.run(f"--timeout {PATIENCE:.0f}", env={"KUBECONFIG": str(proxy.kubeconfig)})
         waiting.join()
     assert done.exit == 1, done
     assert rule.hits == 3
