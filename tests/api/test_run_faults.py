@@ -147,15 +147,17 @@ def test_an_api_server_that_stays_away_ends_the_wait_as_unknown(site: Site, monk
     monkeypatch.setattr("kubectl_nrl.watch.follow.PATIENCE", 3.0)
 
     def go_away(step: int) -> None:
-        if step > OWNING[-1]:  # the first watch
-            threading.Timer(1.0, away).start()
+        if step > OWNING[-1] and leaving.ident is None:  # the first watch
+            leaving.start()
 
     def away() -> None:
-        proxy.refuse(600)
+        proxy.refuse()
         proxy.cut()
 
+    leaving = threading.Timer(1.0, away)
     with SteppingProxy(site.cluster.kubeconfig, after=go_away) as proxy:
         done = site.run("", env={"KUBECONFIG": str(proxy.kubeconfig)})
+        leaving.join()
     assert done.exit == 6, done
     assert "the API server has not been reached for" in done.err
     assert f"kubectl nrl job logs {RUN_ID} -f -n {site.namespace}" in done.err
