@@ -12,6 +12,7 @@ import pytest
 from cluster import processes
 from cluster.fixtures import Cluster, started, stopped
 from cluster.state import State
+from waiting import PATIENCE, wait_until
 
 pytestmark = pytest.mark.api
 
@@ -43,6 +44,7 @@ def test_up_mends_what_died_and_keeps_the_rest(another: Cluster) -> None:
     apiserver = before["apiserver"]
     assert apiserver
     os.kill(apiserver.pid, signal.SIGKILL)
+    wait_until(lambda: not apiserver.alive(), "the API server to end")
     started("api", state.root)
     after = {name: processes.running(state, name) for name in processes.names(state)}
     assert after["etcd"] == before["etcd"]
@@ -58,9 +60,9 @@ def test_namespaces_and_dependents_go(another: Cluster) -> None:
     child = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "child", "ownerReferences": [owner]}}
     another.kubectl("-n", name, "create", "-f", "-", stdin=json.dumps(child))
     another.kubectl("-n", name, "delete", "configmap", "owner")
-    another.kubectl("-n", name, "wait", "--for=delete", "configmap/child", "--timeout=60s")
+    another.kubectl("-n", name, "wait", "--for=delete", "configmap/child", f"--timeout={PATIENCE:.0f}s")
     another.delete_namespace(name)
-    another.kubectl("wait", "--for=delete", f"namespace/{name}", "--timeout=60s")
+    another.kubectl("wait", "--for=delete", f"namespace/{name}", f"--timeout={PATIENCE:.0f}s")
 
 
 def test_nothing_runs_after_down(another: Cluster) -> None:  # the last, since it ends the cluster

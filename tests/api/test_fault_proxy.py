@@ -23,7 +23,7 @@ import pytest
 from cluster import packages
 from cluster.fault_proxy import FaultProxy
 from cluster.fixtures import Cluster
-from waiting import wait_until
+from waiting import PATIENCE, wait_until
 
 pytestmark = pytest.mark.api
 
@@ -36,7 +36,7 @@ def proxy(api_cluster: Cluster) -> Iterator[FaultProxy]:
 
 def kubectl(proxy: FaultProxy, *args: str) -> subprocess.CompletedProcess[str]:
     words = [str(packages.kubectl()), f"--kubeconfig={proxy.kubeconfig}", *args]
-    return subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
 
 def get(proxy: FaultProxy, path: str) -> str:
@@ -45,7 +45,7 @@ def get(proxy: FaultProxy, path: str) -> str:
     server = config["clusters"][0]["cluster"]
     token = config["users"][0]["user"]["token"]
     request = urllib.request.Request(server["server"] + path, headers={"Authorization": f"Bearer {token}"})
-    with urllib.request.urlopen(request, context=_trust(server), timeout=60) as answer:
+    with urllib.request.urlopen(request, context=_trust(server), timeout=PATIENCE) as answer:
         return str(answer.read().decode())
 
 
@@ -101,7 +101,7 @@ def test_watch_events_pass_while_it_is_open_and_a_cut_ends_them(
         assert watching.stdout.readline().strip() == "configmap/late"
         assert watching.poll() is None
         assert proxy.cut() == 1
-        assert watching.wait(60) is not None
+        assert watching.wait(PATIENCE) is not None
 
 
 def test_a_client_that_leaves_ends_its_watch_at_the_server(proxy: FaultProxy, api_namespace: str) -> None:
@@ -232,7 +232,7 @@ def test_many_clients_at_once(proxy: FaultProxy) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join()
     assert not failed
     assert sum(seen.target == "/version" for seen in proxy.seen) == 50
 
@@ -260,7 +260,7 @@ def test_connections_accepted_at_the_very_end_are_closed(end: str, api_cluster: 
         with FaultProxy(api_cluster.kubeconfig) as proxy:
             server = json.loads(Path(proxy.kubeconfig).read_text())["clusters"][0]["cluster"]["server"]
             port = int(server.rpartition(":")[2])
-            clients = [socket.create_connection(("127.0.0.1", port), timeout=10) for _ in range(10)]
+            clients = [socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) for _ in range(10)]
             if end == "refuse":
                 proxy.refuse()
                 proxy.cut()

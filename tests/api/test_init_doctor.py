@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from cluster.fixtures import Cluster
+from waiting import PATIENCE
 
 from kubectl_nrl.commands import doctor, init
 from kubectl_nrl.testing import Project
@@ -17,8 +18,8 @@ pytestmark = pytest.mark.api
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(init, "PATIENCE", 60)
-    monkeypatch.setattr(doctor, "PATIENCE", 60)
+    monkeypatch.setattr(init, "PATIENCE", PATIENCE)
+    monkeypatch.setattr(doctor, "PATIENCE", PATIENCE)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import pytest
 from cluster.fault_proxy import FaultProxy
 from cluster.fixtures import Cluster
 from run_files import files
+from waiting import wait_until
 
 from kubectl_nrl.testing import Outcome, Project
 
@@ -142,8 +143,8 @@ def test_pods_of_several_roles_get_the_permission_that_the_fix_grants(asker: Ask
     (failed,) = asker.checks("endpoints", "--raycluster")
     assert (failed["ok"], failed["blocks"]) == (False, False)
     asker.carry_out(failed["fix"])
-    (right,) = asker.checks("endpoints", "--raycluster")
-    assert right["ok"] is True
+    # The API server learns of a new Role and its binding by watches of its own.
+    wait_until(lambda: asker.checks("endpoints", "--raycluster")[0]["ok"], "the permission")
     limited = asker.cluster.user(asker.namespace, EVERYTHING, "in-one-namespace")
     (hidden,) = asker.checks("endpoints", "--raycluster", limited)
     assert hidden["ok"] is None

@@ -13,7 +13,7 @@ import pytest
 from cluster.fault_proxy import FaultProxy
 from cluster.fixtures import Cluster
 from run_files import files
-from waiting import wait_until
+from waiting import PATIENCE, wait_until
 
 from kubectl_nrl.testing import RUN_ID, Outcome, Project
 
@@ -33,7 +33,7 @@ class Bench:
 
     def run(self, more: str = "", **words: Any) -> Outcome:
         """Run it; the timeout guards against a hand that failed, and a test's own comes later and wins."""
-        line = f"run recipe.yaml --infra infra.yaml -n {self.namespace} --timeout 120 {more}"
+        line = f"run recipe.yaml --infra infra.yaml -n {self.namespace} --timeout {PATIENCE:.0f} {more}"
         return self.project.run(line, **words)
 
     def status(self, name: str = JOB, **status: Any) -> None:

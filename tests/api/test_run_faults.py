@@ -12,7 +12,7 @@ from cluster.fixtures import Cluster
 from devices import DomainController, publish
 from run_files import files
 from stepping import SteppingProxy
-from waiting import wait_until
+from waiting import PATIENCE, wait_until
 
 from kubectl_nrl.testing import RUN_ID, Outcome, Project
 
@@ -147,15 +147,17 @@ def test_an_api_server_that_stays_away_ends_the_wait_as_unknown(site: Site, monk
     monkeypatch.setattr("kubectl_nrl.watch.follow.PATIENCE", 3.0)
 
     def go_away(step: int) -> None:
-        if step > OWNING[-1]:  # the first watch
-            threading.Timer(1.0, away).start()
+        if step > OWNING[-1] and leaving.ident is None:  # the first watch
+            leaving.start()
 
     def away() -> None:
-        proxy.refuse(600)
+        proxy.refuse()
         proxy.cut()
 
+    leaving = threading.Timer(1.0, away)
     with SteppingProxy(site.cluster.kubeconfig, after=go_away) as proxy:
         done = site.run("", env={"KUBECONFIG": str(proxy.kubeconfig)})
+        leaving.join()
     assert done.exit == 6, done
     assert "the API server has not been reached for" in done.err
     assert f"kubectl nrl job logs {RUN_ID} -f -n {site.namespace}" in done.err
@@ -174,7 +176,7 @@ def test_answers_of_an_api_server_in_trouble_while_waiting_cost_only_time(site: 
     with SteppingProxy(site.cluster.kubeconfig) as proxy:
         rule = proxy.answer(status, times=3, path=r"/rayjobs\?.*fieldSelector")
         waiting.start()
-        done = site.run("--timeout 120", env={"KUBECONFIG": str(proxy.kubeconfig)})
+        done = site.run(f"--timeout {PATIENCE:.0f}", env={"KUBECONFIG": str(proxy.kubeconfig)})
         waiting.join()
     assert done.exit == 1, done
     assert rule.hits == 3

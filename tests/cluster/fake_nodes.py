@@ -16,6 +16,8 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+from waiting import PATIENCE
+
 from . import certificates, control_plane, fake_kubelet, fake_ray, go_builds, packages, processes, versions
 from .cache import locked
 from .errors import CannotRunHere, checked
@@ -73,7 +75,7 @@ def up(state: State) -> None:
     control_plane.kubectl(
         state, "apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": nodes})
     )
-    control_plane.kubectl(state, "wait", "nodes", "--all", "--for=condition=Ready", "--timeout=60s")
+    control_plane.kubectl(state, "wait", "nodes", "--all", "--for=condition=Ready", f"--timeout={PATIENCE:.0f}s")
 
 
 def fake_node(name: str, labels: dict[str, str] | None = None, **extra: str) -> dict[str, object]:

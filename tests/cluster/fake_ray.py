@@ -22,6 +22,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from waiting import PATIENCE
+
 from . import versions
 from .fake_ray_jobs import Job
 from .http_framing import Head, has_body, read_head
@@ -249,7 +251,8 @@ async def _talk(
 def head_pods(server: str, context: ssl.SSLContext) -> dict[str, str]:
     """Ask the API server for the head pods of the cluster: uid by address. Raises `OSError`."""
     url = f"{server}/api/v1/pods?labelSelector=ray.io%2Fnode-type%3Dhead"
-    with urllib.request.urlopen(url, context=context, timeout=5) as answer:
+    # An answer without this look may be that of a head which is gone: a busy API server is waited for.
+    with urllib.request.urlopen(url, context=context, timeout=PATIENCE) as answer:
         items = json.load(answer)["items"]
     # One that is going has no processes any more.
     there = [pod for pod in items if not pod["metadata"].get("deletionTimestamp")]

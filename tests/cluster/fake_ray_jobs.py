@@ -91,6 +91,8 @@ class Job:
             )
         if self._killed:  # while it was being started
             self._signal(signal.SIGKILL)
+        if self._stopping:
+            self._signal(signal.SIGTERM)
         self.status, self.message = "RUNNING", "Job is currently running."
         code = await self._process.wait()
         self.end_time = int(time.time() * 1000)
@@ -121,9 +123,11 @@ class Job:
 
     async def stop(self) -> bool:
         """Stop it, first politely; False when it had ended already."""
-        if not self._process or self._process.returncode is not None:
+        if self.end_time is not None or (self._process and self._process.returncode is not None):
             return False
         self._stopping = True
+        if not self._process:  # it is being started, and will find that it is to stop
+            return True
         self._signal(signal.SIGTERM)
         try:
             await asyncio.wait_for(asyncio.shield(self._process.wait()), _GRACE)

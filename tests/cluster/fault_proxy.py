@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from waiting import PATIENCE
+
 from . import certificates
 from .fault_upstream import Upstream
 from .faults import Faults, Rule
@@ -51,7 +53,8 @@ class FaultProxy(Faults):
         super().__init__()
         self._directory = Path(tempfile.mkdtemp(prefix="fault-proxy-"))
         self._upstream = Upstream(Path(kubeconfig), self._directory)
-        self._port = free_port(set())
+        self._place = _taken_place()
+        self._port = int(self._place.getsockname()[1])
         state = State(self._directory, "proxy")
         self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._tls.load_cert_chain(*certificates.server(state, "proxy", ["127.0.0.1", "localhost"]))
@@ -61,6 +64,7 @@ class FaultProxy(Faults):
         self._writers: set[asyncio.StreamWriter] = set()
         self._gates: dict[asyncio.StreamWriter, asyncio.Event] = {}  # of each client's connection
         self._server: asyncio.Server | None = None
+        self._allowing: asyncio.TimerHandle | None = None
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="fault-proxy", daemon=True)
 
@@ -74,6 +78,7 @@ class FaultProxy(Faults):
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
         self._loop.close()
+        self._place.close()
         shutil.rmtree(self._directory, ignore_errors=True)
 
     def cut(self) -> int:
@@ -93,8 +98,7 @@ class FaultProxy(Faults):
 
         New connections work; the frozen ones stay so until they are cut, or until `allow`.
         """
-        for gate in self._gates.values():
-            self._loop.call_soon_threadsafe(gate.clear)
+        self._call(self._freeze())
 
     def open_connections(self) -> int:
         """Return how many connections are open, to clients and to the API server together."""
@@ -103,13 +107,17 @@ class FaultProxy(Faults):
     async def _listen(self) -> None:
         limit = 4 * 1024 * 1024  # the longest head or line
         self._server = await asyncio.start_server(
-            self._serve, "127.0.0.1", self._port, ssl=self._tls, limit=limit, reuse_address=True
+            self._serve, "127.0.0.1", self._port, ssl=self._tls, limit=limit, reuse_address=True, reuse_port=True
         )
+
+    async def _freeze(self) -> None:
+        for gate in self._gates.values():
+            gate.clear()
 
     async def _refuse(self, seconds: float | None) -> None:
         await self._stop_listening()
         if seconds is not None:
-            self._loop.call_later(seconds, lambda: self._loop.create_task(self._allow()))
+            self._allowing = self._loop.call_later(seconds, lambda: self._loop.create_task(self._allow()))
 
     async def _allow(self) -> None:
         for gate in self._gates.values():
@@ -125,6 +133,8 @@ class FaultProxy(Faults):
         return sum((writer.get_extra_info("sockname") or (None, None))[1] == self._port for writer in writers)
 
     async def _close(self) -> None:
+        if self._allowing:
+            self._allowing.cancel()
         await self._stop_listening()
         await self._cut()
         tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
@@ -180,7 +190,7 @@ class FaultProxy(Faults):
         return path
 
     def _call(self, work: Coroutine[Any, Any, _T]) -> _T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE)
 
 
 class _Passing:
@@ -284,6 +294,14 @@ class _Passing:
 
     def _note(self, request: Head, status: int) -> None:
         self._proxy.seen.append(Seen(request.words[0], request.words[1], status))
+
+
+def _taken_place() -> socket.socket:
+    """A socket that holds a port and does not listen: until it is closed the port is nobody else's, also while the proxy refuses."""
+    place = socket.socket()
+    place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)  # the proxy's own
+    place.bind(("127.0.0.1", free_port(set())))
+    return place
 
 
 async def _pieces(reader: asyncio.StreamReader) -> Any:

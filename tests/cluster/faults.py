@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 import threading
-import time
 from dataclasses import dataclass, field
+
+from waiting import wait_until
 
 _REASONS = {
     400: "BadRequest",
@@ -40,12 +41,9 @@ class Rule:
     delay: float = 0.0  # seconds before the request is passed on or answered
     hits: int = 0  # how often it has acted; for assertions
 
-    def arrived(self, times: int = 1, seconds: float = 60.0) -> None:
+    def arrived(self, times: int = 1) -> None:
         """Wait until this rule has acted on that many requests; fails the test when they do not come."""
-        deadline = time.monotonic() + seconds
-        while self.hits < times:
-            assert time.monotonic() < deadline, f"{self.hits} of {times} requests for {self.path.pattern} came"
-            time.sleep(0.01)
+        wait_until(lambda: self.hits >= times, lambda: f"{times} requests for {self.path.pattern}, {self.hits} came")
 
     def matches(self, method: str, target: str) -> bool:
         """Tell whether this rule acts on that request now."""

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from waiting import wait_until
 
 from . import containers, images, lifecycle, packages
 from .errors import checked
@@ -51,10 +52,15 @@ class Cluster:
         return given
 
     def namespace(self, prefix: str = "test") -> str:
-        """Make a namespace that nobody else uses and return its name; it goes with the session, if not before."""
+        """Make a namespace that nobody else uses and return its name; it goes with the session, if not before.
+
+        Its service account is there: a controller makes it a moment later, and refuses no pod only from then on.
+        """
         name = f"{prefix}-{uuid.uuid4().hex[:8]}"
         self.kubectl("create", "namespace", name)
         self._namespaces.append(name)
+        account = [f"--namespace={name}", "get", "serviceaccount", "default", "--ignore-not-found", "--output=name"]
+        wait_until(lambda: self.kubectl(*account), f"the service account of namespace {name}")
         return name
 
     def delete_namespace(self, name: str) -> None:
@@ -66,6 +72,7 @@ class Cluster:
         """Make a service account that may do only what the rules of a Role say, and return its kubeconfig.
 
         `rules` as in rbac.authorization.k8s.io/v1: `[{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]`.
+        They are in force: the API server learns of a new Role and its binding by watches of its own.
         """
         role = {
             "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -77,6 +84,8 @@ class Cluster:
         self.kubectl("create", "--filename=-", stdin=json.dumps(role))
         binding = [f"--role={name}", f"--serviceaccount={namespace}:{name}", f"--namespace={namespace}"]
         self.kubectl("create", "rolebinding", name, *binding)
+        if rules:
+            wait_until(lambda: self._may(f"system:serviceaccount:{namespace}:{name}", namespace, rules[0]), "the Role")
         token = self.kubectl("create", "token", name, f"--namespace={namespace}").strip()
         config = json.loads(self.kubectl("config", "view", "--raw", "--flatten", "--minify", "--output=json"))
         config["users"][0]["user"] = {"token": token}
@@ -85,6 +94,25 @@ class Cluster:
         path.write_text(json.dumps(config))  # JSON is YAML
         path.chmod(0o600)
         return path
+
+    def _may(self, user: str, namespace: str, rule: dict[str, list[str]]) -> bool:
+        """Ask the API server whether the user may do the first thing that the rule allows."""
+        resource, _, subresource = rule["resources"][0].partition("/")
+        asked = {
+            "namespace": namespace,
+            "verb": rule["verbs"][0],
+            "group": rule["apiGroups"][0],
+            "resource": resource,
+            "subresource": subresource,
+            "name": rule.get("resourceNames", [""])[0],
+        }
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "spec": {"user": user, "resourceAttributes": asked},
+        }
+        words = ["create", "--filename=-", "--output=jsonpath={.status.allowed}"]
+        return self.kubectl(*words, stdin=json.dumps(review)) == "true"
 
     @contextmanager
     def without_kuberay(self) -> Iterator[None]:

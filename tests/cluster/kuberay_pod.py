@@ -10,6 +10,8 @@ import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
+from waiting import PATIENCE
+
 from . import control_plane, go_builds, images, versions
 from .cache import cached
 from .containers import ensure_image
@@ -35,7 +37,7 @@ def up(state: State) -> None:
     run("create", "clusterrolebinding", NAME, f"--clusterrole={NAME}", account)
     run("create", "rolebinding", NAME, f"--role={NAME}-leader-election", account)
     run("create", "--filename=-", stdin=json.dumps(_deployment()))
-    run("rollout", "status", f"deployment/{NAME}", "--timeout=120s")
+    run("rollout", "status", f"deployment/{NAME}", f"--timeout={PATIENCE:.0f}s")
 
 
 def deployed(state: State) -> bool:

@@ -13,6 +13,8 @@ import urllib.request
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from waiting import PATIENCE
+
 from . import certificates, control_plane, go_builds, packages, processes
 from .control_plane import kubectl
 from .errors import checked
@@ -35,7 +37,7 @@ def up(state: State) -> None:
     secrets = [m for m in manifests if m["kind"] == "Secret"]
     _ensure(state, [_namespace(), *secrets, _service(), _config_map(_config(state)), *kinds])
     names = [f"crd/{m['metadata']['name']}" for m in kinds]
-    kubectl(state, "wait", "--for=condition=Established", "--timeout=120s", *names)
+    kubectl(state, "wait", "--for=condition=Established", f"--timeout={PATIENCE:.0f}s", *names)
     processes.start(state, NAME, [go_builds.kueue(), *_flags(state)])
     processes.wait_until(state, NAME, lambda: _certificate_handed_over(state))
     processes.wait_until(state, NAME, lambda: _healthy(state))

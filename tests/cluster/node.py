@@ -23,7 +23,7 @@ def up(state: State) -> None:
     _kubelet(state)
     _kube_proxy(state)
     _dns(state)
-    processes.wait_until(state, "kubelet", lambda: _ready(state), timeout=300)
+    processes.wait_until(state, "kubelet", lambda: _ready(state))
 
 
 def prepare(state: State) -> None:

@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from waiting import PATIENCE
+
 from .cache import say
 from .errors import ClusterError
 from .state import State
@@ -116,7 +118,9 @@ def stop(state: State, name: str, grace: float = 10.0) -> None:
     (state.pids / f"{name}.json").unlink(missing_ok=True)
 
 
-def wait_until(state: State, name: str, ready: Callable[[], bool], timeout: float = 180.0, pause: float = 0.1) -> None:
+def wait_until(
+    state: State, name: str, ready: Callable[[], bool], timeout: float = PATIENCE, pause: float = 0.1
+) -> None:
     """Wait until `ready()` is true; raises ClusterError with the log's end when the process dies or time is up."""
     deadline = time.monotonic() + timeout
     while not ready():

@@ -50,13 +50,22 @@ class Running:
         return self.err_file.read_text(errors="replace")
 
     def until(self, condition: Callable[[], bool], what: str) -> None:
-        wait_until(lambda: condition() or self.process.poll() is not None, lambda: f"{what}\n{self}")
-        assert condition(), f"it ended before {what}\n{self}"
+        """Wait until the condition is true, were it for a moment; fails when the process ends before."""
+        met = False
+
+        def over() -> bool:
+            nonlocal met
+            ended = self.process.poll() is not None  # first, since its last words may be what is waited for
+            met = condition()
+            return met or ended
+
+        wait_until(over, lambda: f"{what}\n{self}")
+        assert met, f"it ended before {what}\n{self}"
 
     def interrupt(self) -> int:
         """Ctrl-C, as a terminal sends it; the exit code."""
         self.process.send_signal(signal.SIGINT)
-        return self.process.wait(60)
+        return self.process.wait(PATIENCE)
 
     def end(self) -> int:
         return self.process.wait(PATIENCE)
@@ -121,7 +130,12 @@ class CommandLine:
 
     def pods_become(self, *kinds: str) -> None:
         """Wait until these Ray pods are all there are; teardown by KubeRay takes some seconds."""
-        wait_until(lambda: self.pods() == sorted(kinds), lambda: f"pods to become {kinds}, they are {self.pods()}", 90)
+        wait_until(lambda: self.pods() == sorted(kinds), lambda: f"pods to become {kinds}, they are {self.pods()}")
+
+    def patch_rayjob(self, name: str, **spec: Any) -> None:
+        """Change the spec of a RayJob as KubeRay lets anybody do: a deadline that is due only when a test has seen what it wants."""
+        words = ["-n", self.namespace, "patch", "rayjob", name, "--type=merge", f"--patch={json.dumps({'spec': spec})}"]
+        self.cluster.kubectl(*words)
 
     def rayjobs(self) -> list[str]:
         return self.cluster.kubectl("-n", self.namespace, "get", "rayjobs", "-o", "name").split()

@@ -26,7 +26,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     def do_GET(self):
         if self.path == "/sleep":
-            time.sleep(5)
+            time.sleep(600)
         super().do_GET()
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -92,8 +92,9 @@ def test_exec_hands_its_input_to_the_command(cluster: Cluster, namespace: str) -
 
 
 def test_what_exec_cannot_do(cluster: Cluster, namespace: str) -> None:
-    with pytest.raises(ClusterError, match=r"took longer than 0\.5 s") as caught:
-        cluster.exec(namespace, "files", ["sleep", "20"], timeout=0.5)
+    # Long enough for a busy node to begin it: what takes too long before that is told otherwise.
+    with pytest.raises(ClusterError, match="took longer than 5 s") as caught:
+        cluster.exec(namespace, "files", ["sleep", "600"], timeout=5)
     assert caught.value.reason == "Timeout"
     with pytest.raises(ClusterError, match="no-such-command"):
         cluster.exec(namespace, "files", ["no-such-command"])
@@ -118,7 +119,7 @@ def test_bodies_go_and_come_byte_by_byte(forward: Forward) -> None:
 
 
 def test_requests_at_the_same_time_do_not_mix_and_leave_nothing_open(cluster: Cluster, namespace: str) -> None:
-    before = len(os.listdir("/proc/self/fd"))
+    before, threads_before = len(os.listdir("/proc/self/fd")), threading.active_count()
     wrong: list[str] = []
     with cluster.forward(namespace, "files", 8000) as forward:
 
@@ -134,7 +135,7 @@ def test_requests_at_the_same_time_do_not_mix_and_leave_nothing_open(cluster: Cl
         for thread in threads:
             thread.join()
     assert wrong == []
-    assert threading.active_count() == 1
+    assert threading.active_count() <= threads_before
     assert len(os.listdir("/proc/self/fd")) <= before + 1
 
 
@@ -179,6 +180,7 @@ def test_a_cut_is_an_error_and_the_next_request_works(node_cluster: Harness, nam
 
 
 def test_silence_ends_with_a_timeout(forward: Forward) -> None:
+    assert forward.request("GET", "/big").read() == BIG  # the connection is there
     with pytest.raises(ClusterError) as caught:
         forward.request("GET", "/sleep", timeout=1)
     assert caught.value.reason == "Timeout"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,10 @@ from typing import Any
 import pytest
 import yaml
 from cluster.fixtures import Cluster
+from cluster.state import free_port
 from command_line import CommandLine
 from run_files import infra
+from waiting import PATIENCE
 
 pytestmark = pytest.mark.node
 
@@ -30,7 +31,7 @@ FETCH = (
 class Shell(CommandLine):
     """Daemons of a cluster beside the driver's."""
 
-    def daemon(self, entrypoint: str, url: str, driver: str = "true", seconds: int = 60) -> None:
+    def daemon(self, entrypoint: str, url: str, driver: str = "true", seconds: int = int(PATIENCE)) -> None:
         data = infra(driver, codePath="/tmp", peerWatcher=False)
         gym = copy.deepcopy(data["kuberay"]["training"])
         daemon = {
@@ -63,9 +64,8 @@ def shell(kwok_cluster: Cluster, kwok_namespace: str, tmp_path: Path) -> Iterato
 
 @pytest.fixture
 def port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
+    """A port for a daemon that is started later: none of those that the kernel gives to clients meanwhile."""
+    return free_port(set())
 
 
 def test_training_talks_to_a_daemon_that_the_next_run_uses_again_and_replace_makes_anew(

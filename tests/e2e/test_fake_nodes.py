@@ -37,13 +37,16 @@ def rayjob(entrypoint: str) -> dict[str, Any]:
 
 
 def waited(cluster: Cluster, namespace: str, *final: str) -> dict[str, Any]:
-    deadline = time.monotonic() + 120
-    while True:
-        status = json.loads(cluster.kubectl("-n", namespace, "get", "rayjob", "fake", "-o", "json")).get("status", {})
-        if status.get("jobDeploymentStatus") in final:
-            return dict(status)
-        assert time.monotonic() < deadline, status
-        time.sleep(0.3)
+    status: dict[str, Any] = {}
+
+    def ended() -> bool:
+        status.update(
+            json.loads(cluster.kubectl("-n", namespace, "get", "rayjob", "fake", "-o", "json")).get("status", {})
+        )
+        return status.get("jobDeploymentStatus") in final
+
+    wait_until(ended, lambda: f"{final}: {status}")
+    return status
 
 
 @pytest.mark.parametrize(

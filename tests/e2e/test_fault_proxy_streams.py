@@ -12,6 +12,7 @@ import pytest
 from cluster import packages
 from cluster.fault_proxy import FaultProxy
 from cluster.fixtures import Cluster
+from waiting import PATIENCE
 
 pytestmark = pytest.mark.node
 
@@ -21,15 +22,21 @@ SERVER = "for i in 1 2 3; do echo line $i; done; cd /etc; python3 -u -m http.ser
 @pytest.fixture(scope="module")
 def pod(node_cluster: Cluster) -> Iterator[str]:
     namespace = node_cluster.namespace()
-    container = {"name": "c", "image": node_cluster.ray_image, "command": ["sh", "-c", SERVER]}
+    container = {
+        "name": "c",
+        "image": node_cluster.ray_image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["sh", "-c", SERVER],
+        "readinessProbe": {"tcpSocket": {"port": 8000}, "periodSeconds": 1},
+    }
     manifest = {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": "streams"},
-        "spec": {"containers": [{**container, "imagePullPolicy": "IfNotPresent"}], "terminationGracePeriodSeconds": 0},
+        "spec": {"containers": [container], "terminationGracePeriodSeconds": 0},
     }
     node_cluster.kubectl("-n", namespace, "create", "-f", "-", stdin=json.dumps(manifest))
-    node_cluster.kubectl("-n", namespace, "wait", "--for=condition=Ready", "pod/streams", "--timeout=60s")
+    node_cluster.kubectl("-n", namespace, "wait", "--for=condition=Ready", "pod/streams", f"--timeout={PATIENCE:.0f}s")
     yield namespace
     node_cluster.delete_namespace(namespace)
 
@@ -53,7 +60,7 @@ def kubectl(proxy: FaultProxy, namespace: str, *args: str) -> Iterator[subproces
 
 def test_exec_passes_both_ways(proxy: FaultProxy, pod: str) -> None:
     with kubectl(proxy, pod, "exec", "-i", "streams", "--", "sh", "-c", "wc -c; exit 7") as process:
-        out, _ = process.communicate("x" * 500_000, timeout=60)
+        out, _ = process.communicate("x" * 500_000, timeout=PATIENCE)
         assert out.startswith("500000")
         assert process.returncode == 7
 
@@ -63,12 +70,12 @@ def test_port_forward_passes_until_it_is_cut(proxy: FaultProxy, pod: str) -> Non
         assert process.stdout
         port = int(process.stdout.readline().split("127.0.0.1:")[1].split()[0])
         for _ in range(3):
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/passwd", timeout=60) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/passwd", timeout=PATIENCE) as answer:
                 assert b"root:" in answer.read()
         assert proxy.cut() >= 1
         with pytest.raises(OSError, match=r".*"):
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/passwd", timeout=60)
-        assert process.wait(60) != 0
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/passwd", timeout=PATIENCE)
+        assert process.wait(PATIENCE) != 0
 
 
 def test_a_followed_log_arrives_line_by_line_and_breaks_off_where_asked(proxy: FaultProxy, pod: str) -> None:
@@ -78,6 +85,6 @@ def test_a_followed_log_arrives_line_by_line_and_breaks_off_where_asked(proxy: F
         assert process.poll() is None
     rule = proxy.cut_after(9, path="/log")
     with kubectl(proxy, pod, "logs", "-f", "streams") as process:
-        out, _ = process.communicate(timeout=60)
+        out, _ = process.communicate(timeout=PATIENCE)
     assert rule.hits == 1
     assert "line 3" not in out

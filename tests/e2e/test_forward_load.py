@@ -11,6 +11,7 @@ from cluster.fake_ray import BODY_MAX
 from cluster.fault_proxy import FaultProxy
 from cluster.fixtures import Cluster as Harness
 from command_line import CommandLine
+from waiting import PATIENCE
 
 from kubectl_nrl import ray_jobs
 from kubectl_nrl.cluster import Cluster
@@ -88,11 +89,12 @@ def test_connections_that_were_idle_and_forgotten_are_replaced(
 ) -> None:
     """What a firewall does in an idle hour: the connection is gone, and nobody is told."""
     connected, proxy = jobs
-    monkeypatch.setattr("kubectl_nrl.cluster.pool.REUSED_SILENCE", 1.0)
+    monkeypatch.setattr("kubectl_nrl.cluster.pool.REUSED_SILENCE", PATIENCE)  # a slow answer is no silence
     assert connected.log_chunk("load", 0) == LINES
     opened = [seen.target for seen in proxy.seen if "/portforward" in seen.target]
     assert connected.log_chunk("load", 0) == LINES
     assert [seen.target for seen in proxy.seen if "/portforward" in seen.target] == opened, "it was used again"
+    monkeypatch.setattr("kubectl_nrl.cluster.pool.REUSED_SILENCE", 1.0)
     proxy.freeze()
     assert connected.log_chunk("load", 0) == LINES
     assert connected.get("load") is not None

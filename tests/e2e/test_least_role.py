@@ -24,6 +24,8 @@ pytestmark = pytest.mark.node
 ELSEWHERE = {("get", "pods/portforward"), ("create", "pods/portforward"), ("list", "persistentvolumeclaims")}
 #: A pod is looked at when its log, which no fake node has, was cut.
 ELSEWHERE.add(("get", "pods"))
+#: Queues are for runs that name one; they are asked for where the cluster has Kueue, or had it: its kinds stay.
+ELSEWHERE.add(("get", "localqueues"))
 #: Claims and domains need drivers that no fake node has.
 ELSEWHERE |= {
     (verb, resource)

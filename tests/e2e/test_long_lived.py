@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from cluster.fixtures import Cluster
-from command_line import CommandLine, pasted
+from command_line import CommandLine, pasted, wait_until
 from run_files import infra
 
 pytestmark = pytest.mark.node
@@ -43,6 +43,10 @@ class Shell(CommandLine):
         names = self.cluster.kubectl("-n", self.namespace, "get", kinds, "-o", "name").split()
         return [name for name in names if name != "configmap/kube-root-ca.crt"]
 
+    def goes(self, what: str) -> None:
+        """Wait until nothing is left: what a cluster owns is taken by the garbage collector, after it."""
+        wait_until(lambda: not self.left(), lambda: f"{what}, these are left: {self.left()}")
+
     def versions(self) -> dict[str, str]:
         found = json.loads(
             self.cluster.kubectl("-n", self.namespace, "get", "rayclusters,deployments,services", "-o", "json")
@@ -70,7 +74,8 @@ def test_three_roles_and_a_deployment_come_up_stay_and_go_whole(shell: Shell) ->
     assert shell.versions() == before
     gone = shell.json("cluster down recipe.yaml --infra infra.yaml")
     assert len(gone["deleted"]) == 4
-    assert shell.left() == []
+    assert shell.left("rayclusters,deployments,pods") == []
+    shell.goes("heads' Services go with their clusters")
 
 
 def test_what_differs_is_kept_until_it_is_asked_for_anew(shell: Shell) -> None:
@@ -121,7 +126,7 @@ def test_a_run_brings_its_cluster_up_and_the_next_one_uses_it_again(shell: Shell
     )
     assert (record["data"]["state"], record["data"]["rayClusterUid"]) == ("SUCCEEDED", first["rayClusterUid"])
     shell.run("cluster down t")
-    assert shell.left() == [], "records go with their cluster"
+    shell.goes("records go with their cluster")
 
 
 def test_a_driver_that_fails_fails_the_run(shell: Shell) -> None:

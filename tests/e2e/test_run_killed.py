@@ -19,6 +19,7 @@ from command_line import CommandLine, Running, wait_until
 from devices import DomainController, publish
 from run_files import files
 from stepping import SteppingProxy
+from waiting import PATIENCE
 
 from kubectl_nrl.testing import Project
 
@@ -56,9 +57,7 @@ class Slaughter:
 
     def gone(self, kinds: str) -> None:
         """Wait until no such object is there."""
-        wait_until(
-            lambda: not self.objects(kinds), lambda: f"nothing left: {self.objects(kinds)} of {self.states()}", 180
-        )
+        wait_until(lambda: not self.objects(kinds), lambda: f"nothing left: {self.objects(kinds)} of {self.states()}")
 
     def id(self, step: int) -> str:
         """The run id of a step."""
@@ -92,16 +91,16 @@ class Slaughter:
             process = running[0].process
             wait_until(
                 lambda: process.poll() is not None or (not struck.is_set() and "waiting for go" in running[0].out),
-                f"step {step}: {proxy.steps}\n{running[0]}",
-                120,
+                lambda: f"step {step}: {proxy.steps}\n{running[0]}",
             )
             self.steps = list(proxy.steps)
-            if not struck.is_set():
+            lived = not struck.is_set()
+            if lived:
                 process.kill()
-            expected = -signal.SIGKILL if not struck.is_set() or self.signal == signal.SIGKILL else 130
-            assert process.wait(60) == expected, running[0]
+            expected = -signal.SIGKILL if lived or self.signal == signal.SIGKILL else 130
+            assert process.wait(PATIENCE) == expected, running[0]
         self.killed.append(run)
-        return struck.is_set()
+        return not lived
 
     def everywhere(self) -> None:
         step = 1
@@ -133,9 +132,7 @@ def with_claims(slaughter: Slaughter) -> None:
     """A run with a ComputeDomain and a claim template, whose driver waits for `go`."""
     cli = slaughter.cli
     publish(cli.cluster)
-    data = files(
-        f"echo waiting for go; while [ ! -e {slaughter.go} ]; do sleep 0.2; done; echo went", image="fake/ray:1"
-    )
+    data = files(f"echo waiting for go; while [ ! -e {slaughter.go} ]; do sleep 0.2; done", image="fake/ray:1")
     data["infra.yaml"]["launch"]["codePath"] = str(slaughter.go.parent)
     pod = data["infra.yaml"]["kuberay"]["training"]["spec"]["workerGroupSpecs"][0]["template"]["spec"]
     pod["resourceClaims"] = [{"name": "compute-domain-channel"}, {"name": "roce-channel"}]
@@ -167,7 +164,7 @@ def test_a_run_with_claims_killed_at_every_step_leaves_nothing_that_clean_does_n
     slaughter.go.touch()
     for follower in followers:
         assert follower.end() == 0, follower
-        assert follower.out == "waiting for go\nwent\n"
+        assert follower.out == "waiting for go\n"
 
     wait_until(
         lambda: set(slaughter.states().values()) == {"SUCCEEDED"}, lambda: f"all to succeed: {slaughter.states()}"
@@ -184,13 +181,13 @@ def test_a_run_with_claims_killed_at_every_step_leaves_nothing_that_clean_does_n
 def test_an_upload_killed_at_every_step_is_submitted_or_gives_its_pods_back(slaughter: Slaughter) -> None:
     """A run whose code has not come waits for it, holding its pods: another laptop goes on, or the deadline ends it."""
     cli = slaughter.cli
-    data = files("sh train.sh", image="fake/ray:1", codeSource="upload", preRunningDeadlineSeconds=30)
+    data = files("sh train.sh", image="fake/ray:1", codeSource="upload", preRunningDeadlineSeconds=3600)
     data["infra.yaml"]["launch"].pop("codePath")
     for name, content in data.items():
         (cli.directory / name).write_text(yaml.safe_dump(content))
     code = cli.directory / "code"
     code.mkdir()
-    (code / "train.sh").write_text(f"echo waiting for go; while [ ! -e {slaughter.go} ]; do sleep 0.2; done; echo went")
+    (code / "train.sh").write_text(f"echo waiting for go; while [ ! -e {slaughter.go} ]; do sleep 0.2; done")
     slaughter.more = "--repo-root code"
     slaughter.everywhere()
     assert slaughter.at(0, sending="PATCH"), slaughter.steps
@@ -206,14 +203,17 @@ def test_an_upload_killed_at_every_step_is_submitted_or_gives_its_pods_back(slau
 
     slaughter.go.touch()
     assert resumed.end() == 0, resumed
-    assert resumed.out == "waiting for go\nwent\n"
+    assert resumed.out == "waiting for go\n"
+    for run, job in slaughter.rayjobs().items():
+        if run not in submitted:
+            cli.patch_rayjob(job["metadata"]["name"], preRunningDeadlineSeconds=1)
 
     def ends() -> dict[str, str]:
         statuses = {run: job.get("status") or {} for run, job in slaughter.rayjobs().items()}
         return {run: str(status.get("jobStatus") or status.get("reason")) for run, status in statuses.items()}
 
     wait_until(
-        lambda: set(ends().values()) == {"SUCCEEDED", "PreRunningDeadlineExceeded"}, lambda: f"the ends: {ends()}", 180
+        lambda: set(ends().values()) == {"SUCCEEDED", "PreRunningDeadlineExceeded"}, lambda: f"the ends: {ends()}"
     )
     assert {run for run, end in ends().items() if end == "SUCCEEDED"} == submitted
     slaughter.gone("pods,rayclusters")
@@ -236,7 +236,7 @@ def test_ctrl_c_at_every_step_takes_all_back_or_leaves_a_whole_run(slaughter: Sl
     def stray() -> list[str]:
         return [meta["name"] for meta in children().values() if meta["labels"]["kubectl-nrl/run"] not in made]
 
-    wait_until(lambda: not stray(), lambda: f"{stray()} to be rolled back", 60)
+    wait_until(lambda: not stray(), lambda: f"{stray()} to be rolled back")
     assert len(children()) == 2 * len(made)
     for meta in children().values():
         [owner] = meta["ownerReferences"]

@@ -13,6 +13,7 @@ import yaml
 from cluster.fixtures import Cluster
 from command_line import CommandLine, pasted, wait_until
 from run_files import files
+from waiting import wait_for
 
 pytestmark = pytest.mark.node
 
@@ -36,22 +37,27 @@ def kueue(kwok_cluster: Cluster) -> Iterator[Cluster]:
         ]
         kwok_cluster.kubectl("apply", "-f", "-", stdin=_listed(items))
         yield kwok_cluster
-        kwok_cluster.kubectl("delete", "--wait=false", *names)
+        kwok_cluster.kubectl(
+            "delete", *names
+        )  # while Kueue is there to let go of them: the next `apply` would find them going
 
 
 class Queued(CommandLine):
-    """A command line whose runs go to the LocalQueue `rl` of its namespace, and end when their gate is opened."""
+    """A command line whose runs go to the LocalQueue `rl` of its namespace, and end when their gate is opened.
+
+    Their last words come before the gate: Kueue has the head deleted at once, with what nobody has read yet.
+    """
 
     @property
     def cluster_queue(self) -> str:
         return f"queue-of-{self.namespace}"
 
     def write_gated(self, *, queue: str = "rl", resources: dict[str, str] | None = None) -> None:
-        """A driver that says that it runs, waits for the gate of its attempt, and says that it is done."""
+        """A driver that says which attempt runs, and waits for its gate."""
         here = shlex.quote(str(self.directory))
         attempt = f"mkdir {here}/tried-$NRL_K8S_RUN_ID 2>/dev/null && n=1 || n=2"
         gate = f"{here}/open-$NRL_K8S_RUN_ID-$n"
-        entrypoint = f"{attempt}; echo started; while [ ! -e {gate} ]; do sleep 0.1; done; echo done"
+        entrypoint = f"{attempt}; echo started $n; while [ ! -e {gate} ]; do sleep 0.1; done"
         wanted = files(entrypoint, codePath="/tmp", name="q")
         wanted["infra.yaml"]["scheduler"] = {"kind": "kueue", "queue": queue}
         worker = wanted["infra.yaml"]["kuberay"]["training"]["spec"]["workerGroupSpecs"][0]["template"]
@@ -94,9 +100,9 @@ def cli(kueue: Cluster, tmp_path: Path) -> Iterator[Queued]:
     # While Kueue is there to let go of its Workloads: their finalizer would hold the namespace for good.
     kueue.kubectl("-n", namespace, "delete", "rayjobs", "--all", "--wait=false")
     left = ["-n", namespace, "get", "rayjobs,workloads", "-o", "name"]
-    wait_until(lambda: not kueue.kubectl(*left), "the runs of the test to be gone", 90)
+    wait_until(lambda: not kueue.kubectl(*left), "the runs of the test to be gone")
     kueue.delete_namespace(namespace)
-    kueue.kubectl("delete", "clusterqueue", line.cluster_queue, "--wait=false")
+    kueue.kubectl("delete", "clusterqueue", line.cluster_queue)
 
 
 def test_a_run_waits_with_its_reason_and_starts_when_quota_is_free(cli: Queued) -> None:
@@ -107,13 +113,13 @@ def test_a_run_waits_with_its_reason_and_starts_when_quota_is_free(cli: Queued) 
     second = cli.start("run recipe.yaml --infra infra.yaml --run-id second --start-timeout 1")
     second.until(lambda: "insufficient unused quota for cpu" in second.err, "the reason")
     assert "LocalQueue rl" in second.err
-    assert cli.states() == {"first": "Running", "second": "Suspended"}
+    wait_until(lambda: cli.states() == {"first": "Running", "second": "Suspended"}, cli.states)
     assert cli.pods() == ["head", "worker"]
     cli.open("first")
     second.until(lambda: "started" in second.out, "the second run's driver")
     cli.open("second")
     assert (first.end(), second.end()) == (0, 0), f"{first}\n{second}"
-    assert second.out == "started\ndone\n"
+    assert second.out == "started 1\n"
     cli.pods_become()
 
 
@@ -129,10 +135,10 @@ def test_a_preempted_run_says_by_whom_and_is_followed_through_its_second_attempt
     low.until(lambda: "Preempted" in low.err, "the preemption")
     assert "rayjob/boss" in low.err
     cli.open("high")
-    low.until(lambda: low.out.count("started") == 2, "the driver of its second attempt")
+    low.until(lambda: "started 2" in low.out, "the driver of its second attempt")
     cli.open("low", attempt=2)  # the first one may live for a moment after its eviction
     assert (high.end(), low.end()) == (0, 0), f"{high}\n{low}"
-    assert low.out == "started\nstarted\ndone\n"
+    assert low.out == "started 1\nstarted 2\n"
     assert "SUCCEEDED" in low.err
     cli.pods_become()
 
@@ -197,7 +203,7 @@ def test_what_the_queue_never_admits_is_told_from_what_passes(
         [live] = api.list("ray.io/v1", "RayJob", cli.namespace)
         return list(KueueScheduler().reasons(live, api))
 
-    wait_until(
-        lambda: any(words in reason.message for reason in reasons()), lambda: f"{words}; it says {reasons()}", 60
+    said = wait_for(
+        lambda: [reason for reason in reasons() if words in reason.message], lambda: f"{words}; it says {reasons()}"
     )
-    assert [reason.heals for reason in reasons()] == [False]
+    assert [reason.heals for reason in said] == [False]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import copy
 import fcntl
@@ -25,6 +26,7 @@ from cluster.fixtures import Cluster
 from command_line import _PROGRAM, CommandLine, wait_until
 from run_files import files
 from terminal import Terminal
+from waiting import PATIENCE
 
 pytestmark = pytest.mark.node
 
@@ -85,9 +87,7 @@ def becomes(cli: CommandLine, word: str, **wanted: Any) -> dict[str, Any]:
         seen.append(item(cli, word))
         return all(seen[-1][key] == value for key, value in wanted.items())
 
-    with contextlib.suppress(AssertionError):
-        wait_until(there, str(wanted), 120)
-    assert all(seen[-1][key] == value for key, value in wanted.items()), f"not {wanted}: {seen[-1]}"
+    wait_until(there, lambda: f"{wanted}: {seen[-1]}")
     return seen[-1]
 
 
@@ -96,7 +96,9 @@ def dashboard(cli: CommandLine, method: str, path: str) -> None:
     selector = "ray.io/node-type=head"
     words = ["-n", cli.namespace, "get", "pods", "-l", selector, "-o", "jsonpath={.items[0].status.podIP}"]
     address = cli.cluster.kubectl(*words)
-    with urllib.request.urlopen(urllib.request.Request(f"http://{address}:8265{path}", method=method), timeout=30):
+    with urllib.request.urlopen(
+        urllib.request.Request(f"http://{address}:8265{path}", method=method), timeout=PATIENCE
+    ):
         pass
 
 
@@ -124,8 +126,8 @@ def test_pods_that_no_node_can_hold_and_an_image_that_is_not_there(cli: CommandL
     write(cli, "true", gpus=4)
     name = launch(cli)
     waiting = becomes(cli, name, podsReady=1, podsTotal=3)
-    wait_until(lambda: bool(item(cli, name)["troubles"]), "a reason")
-    assert item(cli, name)["troubles"][0]["who"] == "2/2 workers of w"
+    # The scheduler refuses one after the other.
+    wait_until(lambda: "2/2 workers of w" in [t["who"] for t in item(cli, name)["troubles"][:1]], "the reason of both")
     assert f"Insufficient {GPU}" in cli.run("status").out
     assert waiting["gpusHeld"] == 0
     no_image = {
@@ -196,7 +198,9 @@ class Session:
         self.terminal = Terminal(columns, rows)
         self._master, slave = os.openpty()
         self._slave = slave
-        self.resize(columns, rows)
+        self._drawing = threading.Lock()
+        self._wanted: tuple[int, int] | None = None
+        self._resize(columns, rows)
         words = [*_PROGRAM, *line.split(), "-n", cli.namespace]
         env = {**cli.env, "TERM": "xterm-256color", "NO_COLOR": "1"}
         streams = {"stdin": slave, "stdout": slave, "stderr": slave}
@@ -206,25 +210,50 @@ class Session:
         self._reader.start()
 
     def resize(self, columns: int, rows: int = 24) -> None:
+        """Resize it when a picture has just been drawn: one on its way would be for a terminal that is no more, as with real ones."""
+        self._wanted = (columns, rows)
+        wait_until(lambda: self._wanted is None, "a picture")
+
+    def _resize(self, columns: int, rows: int) -> None:
         fcntl.ioctl(self._slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.terminal.resize(columns, rows)
 
     def _read(self) -> None:
+        decoder, text = codecs.getincrementaldecoder("utf-8")(), ""
         with contextlib.suppress(OSError):
             while data := os.read(self._master, 65536):
                 self.raw += data
-                self.terminal.write(data.decode())
+                text += decoder.decode(data)
+                part = re.search(r"\x1b(\[[0-9;?]*)?\Z", text)  # a read may end within a sequence
+                whole = text[: part.start()] if part else text
+                with self._drawing:
+                    self.terminal.write(whole)
+                    if self._wanted and text.endswith("\x1b[J"):
+                        self._resize(*self._wanted)
+                        self._wanted = None
+                text = text[len(whole) :]
+
+    @property
+    def screen(self) -> list[str]:
+        with self._drawing:
+            return self.terminal.screen
 
     def until(self, text: str) -> None:
-        wait_until(
-            lambda: any(text in row for row in self.terminal.screen) or self.process.poll() is not None, text, 120
-        )
-        assert any(text in row for row in self.terminal.screen), self.terminal.screen
+        """Wait until a row has this text, were it only in one picture of many; fails when the process ends before."""
+        screen: list[str] = []
+
+        def over() -> bool:
+            ended = self.process.poll() is not None
+            screen[:] = self.screen
+            return ended or any(text in row for row in screen)
+
+        wait_until(over, lambda: f"{text}: {screen}")
+        assert any(text in row for row in screen), screen
 
     def end(self) -> int:
-        code = self.process.wait(120)
+        code = self.process.wait(PATIENCE)
         os.close(self._slave)
-        self._reader.join(30)
+        self._reader.join(PATIENCE)
         os.close(self._master)
         return code
 
@@ -236,7 +265,7 @@ def test_a_waiting_run_is_a_picture_that_gives_way_to_the_log(cli: CommandLine, 
     session.until("head  1/1 ready")
     with a_node_of_gpus(kwok_cluster):
         assert session.end() == 0
-    screen = session.terminal.screen
+    screen = session.screen
     steps = [row for row in screen if row.startswith("step ")]
     assert steps == ["step 1", "step 2"]
     assert not [row for row in screen if "Unschedulable" in row or "head  1/1" in row]  # nothing of the picture stays
@@ -259,12 +288,10 @@ def test_roles_and_deployments_come_up_as_one_picture(cli: CommandLine, kwok_clu
     session.until("2/2 workers of w: Unschedulable")
     for columns in (50, 200, 80):
         session.resize(columns, 40)
-        wait_until(
-            lambda: sum("2 of 3 are up" in row for row in session.terminal.screen) == 1, f"one picture at {columns}", 60
-        )
+        wait_until(lambda: sum("2 of 3 are up" in row for row in session.screen) == 1, f"one picture at {columns}")
     with a_node_of_gpus(kwok_cluster):
         assert session.end() == 0
-    screen = session.terminal.screen
+    screen = session.screen
     assert re.fullmatch(r"3 of 3 are up after \S+, 6/6 pods ready, 8 GPUs held", screen[-4])
     assert screen[-3:] == [
         "raycluster/gym: created, ready, 0 workers", "raycluster/t: created, ready, 2 workers",
@@ -285,11 +312,9 @@ def test_ctrl_c_keeps_what_was_waited_for_and_a_resized_window_one_copy_of_it(cl
     for columns in (60, 160, 80):
         session.resize(columns)
         mark = f"rayjob/{name}: Initializing"
-        wait_until(
-            lambda mark=mark: sum(row.startswith(mark) for row in session.terminal.screen) == 1, "one picture", 60
-        )  # type: ignore[misc]
+        wait_until(lambda mark=mark: sum(row.startswith(mark) for row in session.screen) == 1, "one picture")  # type: ignore[misc]
     session.process.send_signal(2)
     assert session.end() == 130
-    screen = session.terminal.screen
+    screen = session.screen
     assert sum("workers of w: Unschedulable" in row for row in screen) == 1
     assert not [row for row in screen if "Traceback" in row]

@@ -123,7 +123,7 @@ def test_an_upload_that_is_cut_arrives_whole(node_cluster: Cluster, kept: Kept, 
                 runtime_env={"working_dir": package.uri},
                 metadata={},
             )
-            wait_until(lambda: (jobs.get(submission) or {}).get("status") == "SUCCEEDED", "the checksum", 90)
+            wait_until(lambda: (jobs.get(submission) or {}).get("status") == "SUCCEEDED", "the checksum")
             log = jobs.log_chunk(submission, 0).decode()
         import hashlib
 

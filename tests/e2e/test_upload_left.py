@@ -52,15 +52,16 @@ def test_a_run_that_nobody_submits_gives_its_pods_back(
     kwok_cluster: Cluster, kwok_namespace: str, tmp_path: Path
 ) -> None:
     cli = CommandLine(kwok_cluster, kwok_namespace, tmp_path)
-    left(cli, kwok_cluster, preRunningDeadlineSeconds=25)
+    left(cli, kwok_cluster, preRunningDeadlineSeconds=3600)
     (rayjob,) = cli.rayjobs()
+    cli.patch_rayjob(rayjob.partition("/")[2], preRunningDeadlineSeconds=1)
 
     def status() -> dict[str, Any]:
         return dict(json.loads(kwok_cluster.kubectl("-n", kwok_namespace, "get", rayjob, "-o", "json"))["status"])
 
-    wait_until(lambda: status()["jobDeploymentStatus"] == "Failed", "the deadline", 90)
+    wait_until(lambda: status()["jobDeploymentStatus"] == "Failed", "the deadline")
     assert status()["reason"] == "PreRunningDeadlineExceeded"
-    wait_until(lambda: "worker" not in cli.pods(), "the workers to go", 60)
+    wait_until(lambda: "worker" not in cli.pods(), "the workers to go")
 
 
 def test_a_run_goes_on_without_the_laptop_once_it_is_submitted(
@@ -71,9 +72,13 @@ def test_a_run_goes_on_without_the_laptop_once_it_is_submitted(
     data["infra.yaml"]["launch"].pop("codePath")
     for name, content in data.items():
         (tmp_path / name).write_text(yaml.safe_dump(content))
-    (tmp_path / "train.sh").write_text("sleep 3; echo done alone")
+    go = tmp_path / "go"
+    # Without a ttl the head goes at once, with what nobody has read yet.
+    (tmp_path / "train.sh").write_text(f"echo all alone; while [ ! -e {go} ]; do sleep 0.2; done")
     done = cli.run("run recipe.yaml --infra infra.yaml --no-wait --ttl 0")
     assert "does not need this machine any more" in done.err
-    followed = cli.run(pasted(done.err, "follow it again"), **cli.elsewhere())
-    assert "done alone" in followed.out
+    followed = cli.start(pasted(done.err, "follow it again"), **cli.elsewhere())
+    followed.until(lambda: "all alone" in followed.out, "the driver's words")
+    go.touch()
+    assert followed.end() == 0, followed
     cli.pods_become()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from cluster.fixtures import Cluster
+from waiting import wait_for
 
 from kubectl_nrl.api import Provider
 from kubectl_nrl.cluster import Cluster as Connection
@@ -65,14 +65,13 @@ class Looking:
 
     def until(self, name: str, there: Callable[[Trouble], bool], **words: Any) -> Trouble:
         """Wait for a trouble of that kind."""
-        deadline = time.monotonic() + 120
-        while True:
-            found = self.troubles(name, **words)
-            for trouble in found:
-                if there(trouble):
-                    return trouble
-            assert time.monotonic() < deadline, [t.line for t in found]
-            time.sleep(0.5)
+        found: list[Trouble] = []
+
+        def look() -> list[Trouble]:
+            found[:] = self.troubles(name, **words)
+            return [trouble for trouble in found if there(trouble)]
+
+        return wait_for(look, lambda: f"another trouble than {[trouble.line for trouble in found]}")[0]
 
     def lines(self, wanted: dict[str, str], **words: Any) -> None:
         """Each RayJob comes to the line that begins so."""
