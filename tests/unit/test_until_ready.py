@@ -109,11 +109,15 @@ def no_image(bench: Bench, name: str = "c") -> None:
     bench.cluster.put({"kind": "Pod", "metadata": meta, "spec": {}, "status": status})
 
 
-def test_giving_up_names_what_its_pods_wait_for(bench: Bench) -> None:
-    ticks = itertools.count()
+@pytest.fixture
+def judged_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever arrives is judged when it does, also by a clock that stands still."""
+    monkeypatch.setattr(until_ready, "JUDGE", 0.0)
 
+
+def test_giving_up_names_what_its_pods_wait_for(bench: Bench, judged_at_once: None) -> None:
     def clock() -> float:
-        return next(ticks) + (1e9 if any(picture.troubles for picture in bench.pictures) else 0.0)
+        return 1e9 if any(picture.troubles for picture in bench.pictures) else 0.0
 
     no_image(bench)
     until = UntilReady(bench.cluster, bench.live, bench, clock=clock)
@@ -164,10 +168,14 @@ def test_an_outage_that_several_meet_is_said_once() -> None:
     assert said[1:] == ["connection to the API server is back"]
 
 
-def test_a_start_is_given_up_on_a_cause_that_lasts(bench: Bench) -> None:
+def test_a_start_is_given_up_on_a_cause_that_lasts(bench: Bench, judged_at_once: None) -> None:
     now = itertools.count()
+
+    def clock() -> float:
+        return next(now) if any(picture.troubles for picture in bench.pictures) else 0
+
     no_image(bench)
-    until = UntilReady(bench.cluster, bench.live, bench, start_limit=300.0, clock=lambda: next(now))
+    until = UntilReady(bench.cluster, bench.live, bench, start_limit=300.0, clock=clock)
     with pytest.raises(Unstartable, match="ImagePullBackOff"):
         until.until(1e6, threading.Event())
     assert next(now) >= 300

@@ -98,7 +98,7 @@ def test_a_head_that_goes_after_the_drivers_end_was_read_is_no_loss() -> None:
     follower = Follower(jobs)
     follower.log.follow(SOURCE)
     follower.until(5)
-    wait_until(lambda: follower.log._driver_over)
+    wait_until(lambda: follower.log._complete)
     jobs.errors = [ClusterError("gone", reason="Gone")] * 1000
     assert follower.finish()
 
@@ -109,7 +109,7 @@ def test_a_second_attempt_is_read_from_its_own_start(tmp_path: Path) -> None:
     follower = Follower(jobs, copy)
     follower.log.follow(SOURCE)
     follower.until(14)
-    wait_until(lambda: follower.log._driver_over)
+    wait_until(lambda: follower.log._complete)
     jobs.log, jobs.status = b"second\n", "RUNNING"
     follower.log.follow(Source("r-new", "r-new", "id-1"))
     follower.until(21)

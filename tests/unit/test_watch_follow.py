@@ -115,7 +115,7 @@ def test_every_change_of_state_is_said_once(run: Any) -> None:
     watching.take(lambda: bool(watching.said))
     for number in range(3):
         watching.status("Running", "RUNNING", rayClusterStatus={"state": "ready"}, failed=number)
-        watching.take(lambda: watching.follow.rayjob["status"].get("failed") == number)  # noqa: B023
+        watching.take(lambda: watching.follow.rayjob.get("status", {}).get("failed") == number)  # noqa: B023
     watching.status("Complete", "SUCCEEDED")
     watching.end()
     assert watching.said == [
