@@ -20,13 +20,12 @@ def test_the_quickstart_runs_and_an_override_changes_it(
     """The recipe that the command line composed is what trains, on the cluster and not only on paper."""
     cli = CommandLine(node_cluster, node_namespace, tmp_path)
     recipe, infra = QUICKSTART / "recipe.yaml", QUICKSTART / "kubernetes.infra.yaml"
-    done = cli.run(
-        f"run {recipe} --infra {infra} infra.image={node_cluster.ray_image} grpo.max_num_steps=4 --ttl 0 -o json"
-    )
+    done = cli.run(f"run {recipe} --infra {infra} infra.image={node_cluster.ray_image} grpo.max_num_steps=4 -o json")
     result = json.loads(done.out)
-    assert (result["state"], result["exitCode"], result["held"], result["notGone"]) == ("SUCCEEDED", 0, None, [])
+    assert (result["state"], result["exitCode"], result["notGone"]) == ("SUCCEEDED", 0, [])
     assert result["log"]["complete"] is True
     log = Path(result["log"]["path"]).read_text()
     assert "step 4/4 " in log, log
     assert "step 5/" not in log
+    cli.run(f"job stop rayjob/{result['rayjob']}")
     cli.pods_become()
