@@ -141,10 +141,11 @@ def log_warning(ctx: Context, launch: Launch, head_kept: bool, keeps_all: bool) 
         return []
     return [
         Problem(
-            "the driver's log goes with the cluster when the job ends; only a follower keeps a copy", severity="warning",
-            hint="set launch.logDir to a directory on shared storage",
+            "the driver's log goes with the cluster when the job ends; only a follower keeps a copy, and may miss the last lines",
+            severity="warning",
+            hint="keep the head for it (--ttl SECONDS), or set launch.logDir to a directory on shared storage",
         )
-    ]  # fmt: skip
+    ]
 
 
 def interactive_problems(ctx: Context, submission_mode: str) -> list[Problem]:
