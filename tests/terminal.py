@@ -40,19 +40,20 @@ class Terminal(io.StringIO):
 
     def resize(self, columns: int, rows: int | None = None) -> None:
         """Break every row anew, keeping the cursor on the text that it stood on (it stands at the start of a row)."""
-        self.columns, self.height = columns, rows or self.height
-        fresh: list[tuple[str, bool]] = []
-        line, cursor = "", 0
-        for number, (text, wrapped) in enumerate(self._rows):
-            if number == self._row:
-                cursor = len(fresh)
-            line += text
-            if wrapped:
-                continue
-            pieces = [line[at : at + columns] for at in range(0, len(line), columns)] or [""]
-            fresh += [(piece, at < len(pieces) - 1) for at, piece in enumerate(pieces)]
-            line = ""
-        self._rows, self._row = fresh, cursor
+        with self._lock:
+            self.columns, self.height = columns, rows or self.height
+            fresh: list[tuple[str, bool]] = []
+            line, cursor = "", 0
+            for number, (text, wrapped) in enumerate(self._rows):
+                if number == self._row:
+                    cursor = len(fresh)
+                line += text
+                if wrapped:
+                    continue
+                pieces = [line[at : at + columns] for at in range(0, len(line), columns)] or [""]
+                fresh += [(piece, at < len(pieces) - 1) for at, piece in enumerate(pieces)]
+                line = ""
+            self._rows, self._row = fresh, cursor
 
     def write(self, text: str) -> int:
         with self._lock:

@@ -50,7 +50,7 @@ class FakeRay:
         self._packages: dict[tuple[str, str], bytes] = {}  # by head and name
         self._running: set[asyncio.Task[None]] = set()
         self._ending: dict[str, list[Job]] = {}  # by head: jobs of deleted pods, for their logs' sake
-        self._listing: asyncio.Lock | None = None
+        self._listing = asyncio.Lock()
         self._asked = self._seen = 0  # askings for a look at the pods, and up to which of them one has answered
 
     async def dashboard(self, method: str, path: str, body: bytes, head: str) -> Answer:
@@ -88,7 +88,6 @@ class FakeRay:
         """
         self._asked += 1
         mine = self._asked
-        self._listing = self._listing or asyncio.Lock()
         async with self._listing:
             if self._seen >= mine:
                 return

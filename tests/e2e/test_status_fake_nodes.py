@@ -198,7 +198,6 @@ class Session:
         self.terminal = Terminal(columns, rows)
         self._master, slave = os.openpty()
         self._slave = slave
-        self._drawing = threading.Lock()
         self._wanted: tuple[int, int] | None = None
         self._resize(columns, rows)
         words = [*_PROGRAM, *line.split(), "-n", cli.namespace]
@@ -226,17 +225,11 @@ class Session:
                 text += decoder.decode(data)
                 part = re.search(r"\x1b(\[[0-9;?]*)?\Z", text)  # a read may end within a sequence
                 whole = text[: part.start()] if part else text
-                with self._drawing:
-                    self.terminal.write(whole)
-                    if self._wanted and text.endswith("\x1b[J"):
-                        self._resize(*self._wanted)
-                        self._wanted = None
+                self.terminal.write(whole)
+                if self._wanted and text.endswith("\x1b[J"):
+                    self._resize(*self._wanted)
+                    self._wanted = None
                 text = text[len(whole) :]
-
-    @property
-    def screen(self) -> list[str]:
-        with self._drawing:
-            return self.terminal.screen
 
     def until(self, text: str) -> None:
         """Wait until a row has this text, were it only in one picture of many; fails when the process ends before."""
@@ -244,7 +237,7 @@ class Session:
 
         def over() -> bool:
             ended = self.process.poll() is not None
-            screen[:] = self.screen
+            screen[:] = self.terminal.screen
             return ended or any(text in row for row in screen)
 
         wait_until(over, lambda: f"{text}: {screen}")
@@ -265,7 +258,7 @@ def test_a_waiting_run_is_a_picture_that_gives_way_to_the_log(cli: CommandLine, 
     session.until("head  1/1 ready")
     with a_node_of_gpus(kwok_cluster):
         assert session.end() == 0
-    screen = session.screen
+    screen = session.terminal.screen
     steps = [row for row in screen if row.startswith("step ")]
     assert steps == ["step 1", "step 2"]
     assert not [row for row in screen if "Unschedulable" in row or "head  1/1" in row]  # nothing of the picture stays
@@ -288,10 +281,12 @@ def test_roles_and_deployments_come_up_as_one_picture(cli: CommandLine, kwok_clu
     session.until("2/2 workers of w: Unschedulable")
     for columns in (50, 200, 80):
         session.resize(columns, 40)
-        wait_until(lambda: sum("2 of 3 are up" in row for row in session.screen) == 1, f"one picture at {columns}")
+        wait_until(
+            lambda: sum("2 of 3 are up" in row for row in session.terminal.screen) == 1, f"one picture at {columns}"
+        )
     with a_node_of_gpus(kwok_cluster):
         assert session.end() == 0
-    screen = session.screen
+    screen = session.terminal.screen
     assert re.fullmatch(r"3 of 3 are up after \S+, 6/6 pods ready, 8 GPUs held", screen[-4])
     assert screen[-3:] == [
         "raycluster/gym: created, ready, 0 workers", "raycluster/t: created, ready, 2 workers",
@@ -312,9 +307,9 @@ def test_ctrl_c_keeps_what_was_waited_for_and_a_resized_window_one_copy_of_it(cl
     for columns in (60, 160, 80):
         session.resize(columns)
         mark = f"rayjob/{name}: Initializing"
-        wait_until(lambda mark=mark: sum(row.startswith(mark) for row in session.screen) == 1, "one picture")  # type: ignore[misc]
+        wait_until(lambda mark=mark: sum(row.startswith(mark) for row in session.terminal.screen) == 1, "one picture")  # type: ignore[misc]
     session.process.send_signal(2)
     assert session.end() == 130
-    screen = session.screen
+    screen = session.terminal.screen
     assert sum("workers of w: Unschedulable" in row for row in screen) == 1
     assert not [row for row in screen if "Traceback" in row]
